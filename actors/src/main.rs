@@ -1,0 +1,2 @@
+//! The `fencepost` binary.
+fn main() {}
