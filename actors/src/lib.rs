@@ -1,1 +1,3 @@
 //! Fencepost.
+
+pub mod net;

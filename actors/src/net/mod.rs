@@ -1,0 +1,6 @@
+//! Network plumbing that the HTTP server, the HTTP client and the mesh share.
+//!
+//! Owns: the glue between hyper and the runtime. Must never: decide what a request means, or reach for
+//! hyper-util's own executor and timer (they panic in the simulator). Next: `rt` for the glue itself.
+
+pub mod rt;
