@@ -35,6 +35,10 @@ where
 pub struct HyperTimer;
 
 impl Timer for HyperTimer {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "hyper's own timer: it must agree with `now` below"
+    )]
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
         Box::pin(HyperSleep {
             inner: Box::pin(tokio::time::sleep(duration)),
