@@ -1,1 +1,6 @@
-//! Fencepost's store.
+//! Fencepost's store: the trait, rows as bytes, fjall, the model store and one conformance suite.
+//!
+//! Start at `store.rs`.
+
+pub mod batch;
+pub mod store;

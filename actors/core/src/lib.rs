@@ -1,1 +1,21 @@
-//! Fencepost's pure decisions.
+//! Fencepost's decisions, and nothing else: no clock, no randomness, no IO, no async.
+//!
+//! Start at `shard.rs` (what is stepped), then `scheduler_shard/` (when), `lease_manager/` (who),
+//! `worker/` (the other end of a lease). Types that all parts share: `job.rs`, `schedule.rs`,
+//! `fate.rs`, `row.rs`, `machine.rs`, `ids.rs`, `time.rs`, `limits.rs`.
+
+pub mod fate;
+pub mod ids;
+pub mod job;
+pub mod lease_manager;
+pub mod limits;
+pub mod machine;
+pub mod name;
+pub mod refusal;
+pub mod row;
+pub mod schedule;
+pub mod scheduler_shard;
+pub mod shard;
+pub mod target;
+pub mod time;
+pub mod worker;

@@ -1,0 +1,318 @@
+//! Facts that the LeaseManager is told and orders that it gives.
+//!
+//! Owns: the two enums. Must never: hold logic. Cold rows that a decision needs travel with the
+//! input; the shell has fetched them through its overlay. Next: `worker/io.rs`.
+
+use crate::ids::{JobId, OfferId, Token, WorkerId};
+use crate::job::{Job, JobSpec, Outcome};
+use crate::machine::ReplyTo;
+use crate::name::Name;
+use crate::refusal::Refusal;
+use crate::row::{KeyRow, LeasedRow, ReadyRow, WaitRow};
+use crate::time::{Monotonic, Span, StoreTime};
+use std::sync::Arc;
+
+/// A fact or request for the LeaseManager.
+#[derive(Clone, Debug)]
+pub enum LeaseInput {
+    /// Jobs asked for by a client; answered per item.
+    CreateJobs {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// At most `BATCH_JOBS_MAX`.
+        items: Vec<CreateItem>,
+    },
+    /// A client asks to cancel.
+    CancelJob {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// Which.
+        id: JobId,
+        /// The job's row, if there is one.
+        job: Option<Box<Job>>,
+    },
+    /// A client sends a dead job back.
+    RetryDead {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// Which.
+        id: JobId,
+        /// The job's row, if there is one.
+        job: Option<Box<Job>>,
+    },
+    /// A person settles an uncertain job.
+    SettleUncertain {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// Which.
+        id: JobId,
+        /// The job's row, if there is one.
+        job: Option<Box<Job>>,
+        /// What the person found.
+        verdict: Settlement,
+    },
+    /// A worker has room. Repeating an offer id returns the same grants.
+    Offer {
+        /// Who.
+        worker: WorkerId,
+        /// Its number.
+        offer: OfferId,
+        /// At most this many grants.
+        slots: u32,
+        /// Only these queues; empty means all.
+        queues: Vec<Name>,
+    },
+    /// A worker still holds these.
+    Heartbeat {
+        /// Who.
+        worker: WorkerId,
+        /// What.
+        held: Vec<(JobId, Token)>,
+    },
+    /// A worker is about to begin an at-most-once attempt.
+    Begin {
+        /// Who.
+        worker: WorkerId,
+        /// Which job.
+        id: JobId,
+        /// Under which token.
+        token: Token,
+    },
+    /// A worker reports outcomes. `job` is set by the shell when the attempt is not current any more
+    /// and the row was fetched (a late outcome may settle an uncertain job).
+    Outcomes {
+        /// Who.
+        worker: WorkerId,
+        /// What.
+        items: Vec<AttemptOutcome>,
+    },
+    /// A worker proves that these did not start, and never will under this token.
+    HandBack {
+        /// Who.
+        worker: WorkerId,
+        /// What.
+        items: Vec<(JobId, Token)>,
+    },
+    /// A page of the ready range, asked for by `LoadReady`.
+    ReadyLoaded {
+        /// The class.
+        class: (Name, Name),
+        /// In order, with their jobs; a row whose job is missing or unreadable is left out and
+        /// quarantined by the shell.
+        rows: Vec<(ReadyRow, Job)>,
+        /// Whether the range ended.
+        end: bool,
+        /// First key after the page when it did not end.
+        horizon: Option<ReadyRow>,
+    },
+    /// A page of the wait range, asked for by `LoadWait`.
+    WaitLoaded {
+        /// In order.
+        rows: Vec<(WaitRow, Job)>,
+        /// Whether the range ended.
+        end: bool,
+        /// First (instant, id) not in the page when it did not end.
+        horizon: Option<(StoreTime, JobId)>,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+/// Everything a LeaseManager is told when its shard was opened. Ready classes come as the first row
+/// of each non-empty class; windows are then loaded by orders.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseOpened {
+    /// All leased rows with their jobs.
+    pub leased: Vec<(LeasedRow, Job)>,
+    /// Non-empty ready classes.
+    pub classes: Vec<(Name, Name)>,
+    /// Workers that are known dead: same node as this one, an earlier boot.
+    pub dead_node: Option<(Name, u64)>,
+}
+
+/// One job asked for.
+#[derive(Clone, Debug)]
+pub struct CreateItem {
+    /// Drawn by the gateway before its first send; re-sent ids are the same.
+    pub id: JobId,
+    /// What.
+    pub spec: Arc<JobSpec>,
+    /// First due instant; the past means now. `None` means now.
+    pub due_at: Option<StoreTime>,
+    /// Later than this after `due_at` it is not made but refused (`misfire grace`, BEH-D11).
+    pub grace: Option<Span>,
+    /// Key and digest of the request as parsed.
+    pub key: Option<(Arc<str>, [u8; 32])>,
+    /// The key's row, if there is one.
+    pub key_row: Option<Box<KeyRow>>,
+    /// The job that the key row names, if there is one; also the job already stored under `id`.
+    pub existing: Option<Box<Job>>,
+}
+
+/// An outcome of one attempt.
+#[derive(Clone, Debug)]
+pub struct AttemptOutcome {
+    /// Job.
+    pub id: JobId,
+    /// Under which token.
+    pub token: Token,
+    /// What came out.
+    pub outcome: Outcome,
+    /// The job's row when the attempt is not current here, if there is one.
+    pub job: Option<Box<Job>>,
+}
+
+/// What a person found out about an uncertain job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// The effect is there.
+    Succeeded,
+    /// There is no effect: give it up.
+    Dead,
+    /// There is no effect: try again.
+    Retry,
+}
+
+/// An order of the LeaseManager.
+#[derive(Clone, Debug)]
+pub enum LeaseEffect {
+    /// Answers a client.
+    Reply(ReplyTo, LeaseReply),
+    /// Hands attempts to a worker. The shell stamps `waited` when it releases it (F13).
+    SendGrants {
+        /// To whom.
+        worker: WorkerId,
+        /// For which offer.
+        offer: OfferId,
+        /// When this owner received the offer.
+        received_at: Monotonic,
+        /// Attempts; may be empty.
+        grants: Vec<Grant>,
+        /// Whether more is ready in the classes asked for.
+        more: bool,
+    },
+    /// Confirms leases. Exempt from waiting for durability (F3): each grant is durable and no
+    /// stamped batch ends it.
+    SendRenewed {
+        /// To whom.
+        worker: WorkerId,
+        /// Still held, with the full length and whether to stop on request.
+        held: Vec<Renewal>,
+    },
+    /// Tells that these are not held any more.
+    SendLost {
+        /// To whom.
+        worker: WorkerId,
+        /// Which.
+        lost: Vec<(JobId, Token)>,
+    },
+    /// An at-most-once attempt may begin.
+    SendBegun {
+        /// To whom.
+        worker: WorkerId,
+        /// Job.
+        id: JobId,
+        /// Token.
+        token: Token,
+    },
+    /// Outcomes are durable, or came too late.
+    SendRecorded {
+        /// To whom.
+        worker: WorkerId,
+        /// Which, and whether it counted.
+        items: Vec<(JobId, Token, Recorded)>,
+    },
+    /// Something is ready (a hint to workers; may be lost).
+    HintReady,
+    /// Load the next page of a class's ready range from this key (inclusive), at most `limit` rows.
+    LoadReady {
+        /// Class.
+        class: (Name, Name),
+        /// From here; `None` is the mark or the head.
+        from: Option<ReadyRow>,
+        /// Rows.
+        limit: usize,
+    },
+    /// Load the next page of the wait range from this key (inclusive).
+    LoadWait {
+        /// From here; `None` is the mark or the head.
+        from: Option<(StoreTime, JobId)>,
+        /// Rows.
+        limit: usize,
+    },
+    /// A job was finished or moved (for logs, metrics and waiting clients).
+    JobChanged(Box<Job>),
+    /// An attempt ended (for logs and metrics).
+    AttemptEnded(Box<Job>),
+}
+
+/// An answer to a client.
+#[derive(Clone, Debug)]
+pub enum LeaseReply {
+    /// One per item, in order.
+    Created(Vec<Result<Created, Refusal>>),
+    /// To a cancel.
+    Cancel(Result<CancelAnswer, Refusal>),
+    /// To a retry or a settlement: the job as it is now.
+    Job(Result<Box<Job>, Refusal>),
+}
+
+/// A job made or found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// The job.
+    pub id: JobId,
+    /// True when the key, or the same id sent again, had made it before.
+    pub replayed: bool,
+}
+
+/// The three honest answers to a cancel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CancelAnswer {
+    /// No attempt starts after this answer.
+    Cancelled,
+    /// An attempt is current; it was asked to stop.
+    Running {
+        /// Its number.
+        attempt: u32,
+    },
+    /// It had ended already.
+    Finished(crate::job::JobState),
+}
+
+/// An attempt handed to a worker.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    /// The job as stored (without this attempt).
+    pub job: Arc<Job>,
+    /// Attempt number.
+    pub attempt: u32,
+    /// Fencing token.
+    pub token: Token,
+    /// Length of the lease.
+    pub length: Span,
+    /// When it was granted.
+    pub granted_at: StoreTime,
+}
+
+/// A confirmed lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renewal {
+    /// Job.
+    pub id: JobId,
+    /// Token.
+    pub token: Token,
+    /// Full length again, from the heartbeat's sending.
+    pub length: Span,
+    /// Someone asked to cancel the job.
+    pub cancel: bool,
+}
+
+/// What became of a reported outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is durable (now or from an earlier report).
+    Recorded,
+    /// The attempt was not current any more; kept as evidence at most.
+    Stale,
+}

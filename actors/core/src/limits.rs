@@ -1,0 +1,163 @@
+//! Every bound of the product, in one place, checked against each other at compile time.
+//!
+//! Owns: numbers only. Must never: hold logic. `docs/limits.md` is generated from this file, so each
+//! constant carries a doc comment that a user can read. Next: `job.rs`, `schedule.rs`.
+
+/// Slots that routing keys hash to; fixed for ever.
+pub const SLOT_COUNT: u32 = 16_384;
+/// Shards of a new cell; fixed when the cell is made.
+pub const SHARD_COUNT_DEFAULT: u16 = 16;
+/// Most shards a cell may have.
+pub const SHARD_COUNT_MAX: u16 = 256;
+
+/// Bytes of a name (schedule, queue, tenant, handler, tag).
+pub const NAME_BYTES_MAX: usize = 128;
+/// Bytes of one cron expression.
+pub const EXPRESSION_BYTES_MAX: usize = 256;
+/// Cron expressions of one schedule.
+pub const EXPRESSION_COUNT_MAX: usize = 16;
+/// Exclusion entries of one schedule's calendars.
+pub const EXCLUSION_COUNT_MAX: usize = 1_000;
+/// Schedules of one shard; all of them are held in memory.
+pub const SCHEDULES_PER_SHARD_MAX: usize = 100_000;
+
+/// Bytes of a job's payload.
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+/// Jobs in one creation batch.
+pub const BATCH_JOBS_MAX: usize = 1_000;
+/// Bytes of one HTTP request body (a batch with its JSON overhead).
+pub const BODY_BYTES_MAX: usize = 16 << 20;
+/// Bytes of all headers of one HTTP request.
+pub const HEADER_BYTES_MAX: usize = 32 << 10;
+/// Nesting of JSON in a request.
+pub const JSON_DEPTH_MAX: usize = 64;
+/// Items of one page of a list.
+pub const PAGE_ITEMS_MAX: usize = 1_000;
+/// Items of a page when the caller names no limit.
+pub const PAGE_ITEMS_DEFAULT: usize = 100;
+/// Bytes of an idempotency key.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
+/// Tags of one job.
+pub const TAG_COUNT_MAX: usize = 16;
+/// Bytes of a target's URL.
+pub const URL_BYTES_MAX: usize = 2_048;
+/// Headers of an http target.
+pub const TARGET_HEADER_COUNT_MAX: usize = 32;
+/// Bytes of one header value of an http target.
+pub const TARGET_HEADER_BYTES_MAX: usize = 4_096;
+/// Arguments of a command target.
+pub const ARGV_COUNT_MAX: usize = 256;
+/// Bytes of a command target's arguments and environment together.
+pub const ARGV_BYTES_MAX: usize = 64 << 10;
+/// Bytes kept of an attempt's output (its tail).
+pub const OUTPUT_TAIL_BYTES_MAX: usize = 16 << 10;
+/// Bytes kept of an attempt's error text.
+pub const ERROR_BYTES_MAX: usize = 2_048;
+
+/// Attempts a job may be given at most.
+pub const ATTEMPT_COUNT_MAX: u32 = 1_000;
+/// Attempts of a job whose policy names no count.
+pub const ATTEMPT_COUNT_DEFAULT: u32 = 5;
+/// Attempt records kept inside the job row (the newest).
+pub const ATTEMPT_RECORDS_MAX: usize = 16;
+/// First retry delay by default.
+pub const BACKOFF_FIRST_MS: u64 = 1_000;
+/// Longest retry delay by default.
+pub const BACKOFF_CAP_MS: u64 = 3_600_000;
+/// Longest retry delay that a policy may name.
+pub const BACKOFF_CAP_MS_MAX: u64 = 7 * 86_400_000;
+/// Time-out of one attempt by default.
+pub const ATTEMPT_TIMEOUT_MS: u64 = 300_000;
+/// Longest time-out of one attempt.
+pub const ATTEMPT_TIMEOUT_MS_MAX: u64 = 7 * 86_400_000;
+
+/// Priorities run from 0 (first) to this.
+pub const PRIORITY_MAX: u8 = 9;
+/// Priority when none is named.
+pub const PRIORITY_DEFAULT: u8 = 5;
+
+/// Length of an attempt's lease.
+pub const LEASE_MS: u64 = 30_000;
+/// Interval of a worker's heartbeats.
+pub const HEARTBEAT_MS: u64 = 8_000;
+/// Margin that a worker subtracts from its own lease.
+pub const LEASE_MARGIN_MS: u64 = 1_000;
+/// Grants that one offer may ask for.
+pub const OFFER_SLOTS_MAX: u32 = 1_024;
+/// Attempts that one worker runs at once by default.
+pub const WORKER_SLOTS_DEFAULT: u32 = 64;
+/// Attempts that one worker may run at once.
+pub const WORKER_SLOTS_MAX: u32 = 65_536;
+/// Leases of one shard at once.
+pub const LEASES_PER_SHARD_MAX: usize = 65_536;
+
+/// Classes (queue, tenant) with ready jobs that one shard keeps a window for.
+pub const CLASS_COUNT_MAX: usize = 10_000;
+/// Ready jobs of one shard held in memory, over all classes.
+pub const READY_WINDOW_JOBS: usize = 4_096;
+/// Bytes of ready jobs of one shard held in memory.
+pub const READY_WINDOW_BYTES: usize = 4 << 20;
+/// Waiting keys of one shard held in memory.
+pub const WAIT_WINDOW_JOBS: usize = 4_096;
+/// Rows of one page of a range scan.
+pub const SCAN_ROWS_MAX: usize = 1_024;
+/// Row writes in one batch, soft: a step that passes it closes the batch.
+pub const BATCH_WRITES_MAX: usize = 8_192;
+/// Bytes of one batch, soft.
+pub const BATCH_BYTES_MAX: usize = 4 << 20;
+/// Messages in a shard's mailbox.
+pub const MAILBOX_MAX: usize = 1_024;
+
+/// Tolerance: at most this late is on time.
+pub const TOLERANCE_MS: u64 = 60_000;
+/// Longest jitter window.
+pub const JITTER_MS_MAX: u64 = 86_400_000;
+/// Occurrences that policy `all` keeps by default.
+pub const CATCH_UP_CAP_DEFAULT: u32 = 100;
+/// Occurrences that policy `all` may keep at most.
+pub const CATCH_UP_CAP_MAX: u32 = 100_000;
+/// Jobs that one backlog releases a second by default.
+pub const CATCH_UP_RATE_DEFAULT: u32 = 50;
+/// Backlog rows of one schedule before they are merged.
+pub const BACKLOG_SPANS_MAX: usize = 8;
+/// Occurrences that one backlog step may release.
+pub const BACKLOG_PAGE: usize = 256;
+/// Occurrences that one backfill request may make.
+pub const BACKFILL_COUNT_MAX: u32 = 10_000;
+/// Fires of one step, over all schedules of a shard.
+pub const FIRES_PER_STEP_MAX: usize = 1_024;
+/// Instants that a preview answers with.
+pub const PREVIEW_COUNT_MAX: u32 = 1_000;
+
+/// A forward step of the store's clock above this is clock doubt.
+pub const CLOCK_JUMP_MAX_MS: u64 = 60_000;
+/// Clock doubt ends by itself after the clock ran steadily for this long.
+pub const CLOCK_DOUBT_MAX_MS: u64 = 300_000;
+
+/// Days that finished jobs and their attempts are kept.
+pub const JOB_RETENTION_DAYS: u64 = 7;
+/// Days that dead letters are kept.
+pub const DEAD_LETTER_RETENTION_DAYS: u64 = 30;
+/// Days that fates are kept, as ranges.
+pub const FATE_RETENTION_DAYS: u64 = 90;
+/// Hours that an idempotency key is kept after its job's end.
+pub const KEY_RETENTION_HOURS: u64 = 24;
+
+/// Bytes of one stored row.
+pub const ROW_BYTES_MAX: usize = 2 << 20;
+/// Bytes of disk kept back so that complete, cancel and drain work on a full disk.
+pub const DISK_RESERVE_BYTES: u64 = 16 << 20;
+/// Time that a drain waits for attempts in flight.
+pub const DRAIN_MS: u64 = 30_000;
+
+const _: () = assert!(HEARTBEAT_MS * 3 <= LEASE_MS);
+const _: () = assert!(LEASE_MARGIN_MS < HEARTBEAT_MS);
+const _: () = assert!(
+    PAYLOAD_BYTES_MAX + (64 << 10) + (ATTEMPT_RECORDS_MAX * (OUTPUT_TAIL_BYTES_MAX + ERROR_BYTES_MAX + 512))
+        <= ROW_BYTES_MAX
+);
+const _: () = assert!(SHARD_COUNT_DEFAULT <= SHARD_COUNT_MAX && (SHARD_COUNT_MAX as u32) <= SLOT_COUNT);
+const _: () = assert!(PAYLOAD_BYTES_MAX * 4 / 3 < BODY_BYTES_MAX);
+const _: () = assert!(JOB_RETENTION_DAYS * 24 >= KEY_RETENTION_HOURS);
+const _: () = assert!(BACKOFF_FIRST_MS <= BACKOFF_CAP_MS && BACKOFF_CAP_MS <= BACKOFF_CAP_MS_MAX);
+const _: () = assert!(CLOCK_JUMP_MAX_MS < CLOCK_DOUBT_MAX_MS);

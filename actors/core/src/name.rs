@@ -1,0 +1,60 @@
+//! Names of schedules, queues, tenants, nodes, handlers and tags.
+//!
+//! Owns: the one alphabet. Must never: normalise (what was sent is what is stored). Next: `ids.rs`.
+
+use crate::limits::NAME_BYTES_MAX;
+use std::fmt;
+use std::sync::Arc;
+
+/// 1 to 128 characters of `A-Z a-z 0-9 . _ -`, the first a letter or digit.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Arc<str>);
+
+/// Why a text is no name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Empty, or longer than the limit.
+    #[error("a name has 1 to {NAME_BYTES_MAX} characters, not {0}")]
+    Length(usize),
+    /// A character outside the alphabet.
+    #[error(
+        "a name is made of letters, digits, '.', '_' and '-' and starts with a letter or digit; character {0} is none of them"
+    )]
+    Character(usize),
+}
+
+impl Name {
+    /// Checks and keeps `text`.
+    pub fn new(text: &str) -> Result<Name, NameError> {
+        if text.is_empty() || text.len() > NAME_BYTES_MAX {
+            return Err(NameError::Length(text.chars().count()));
+        }
+        let fits = |(i, b): (usize, u8)| b.is_ascii_alphanumeric() || (i > 0 && matches!(b, b'.' | b'_' | b'-'));
+        match text.bytes().enumerate().position(|pair| !fits(pair)) {
+            Some(at) => Err(NameError::Character(at + 1)),
+            None => Ok(Name(text.into())),
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}

@@ -1,0 +1,76 @@
+//! Refusals: what a caller is told, the same in the API and on the command line.
+//!
+//! Owns: the stable codes. Must never: carry Debug output. Next: the HTTP and CLI mapping in
+//! `fencepost`.
+
+use std::fmt;
+
+/// What kind of answer a refusal is; decides the HTTP status and the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// The request itself is wrong (400; exit 2, or 8 for expressions and files).
+    Invalid,
+    /// Nothing of that name (404; exit 3).
+    NotFound,
+    /// Not allowed (401, 403; exit 4).
+    Forbidden,
+    /// It clashes with what is there (409, 412; exit 5).
+    Conflict,
+    /// If-Match does not fit (412; exit 5).
+    Precondition,
+    /// The same idempotency key with another body (422; exit 5).
+    KeyReused,
+    /// Too large (413).
+    TooLarge,
+    /// A limit is reached; try later (429).
+    Limited,
+    /// Not now (503; exit 6).
+    Unavailable,
+    /// The disk is full (507).
+    StorageFull,
+}
+
+/// A clear no: stable code, place, next step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Kind.
+    pub kind: RefusalKind,
+    /// Stable, snake_case.
+    pub code: &'static str,
+    /// Which field, in dots: `schedule.cron[0]`.
+    pub field: Option<String>,
+    /// What is wrong, one sentence.
+    pub detail: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl Refusal {
+    /// A refusal without a field.
+    pub fn new(kind: RefusalKind, code: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Refusal {
+        Refusal {
+            kind,
+            code,
+            field: None,
+            detail: detail.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// The same, naming the field.
+    pub fn at(mut self, field: impl Into<String>) -> Refusal {
+        self.field = Some(field.into());
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "{field}: {} ({})", self.detail, self.code),
+            None => write!(f, "{} ({})", self.detail, self.code),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,317 @@
+//! Every kind of durable row: one writing machine each, keyed so that a scan finds every duty.
+//!
+//! Owns: which rows exist and how they are named. Must never: encode (see `fencepost-storage`).
+//! Next: `machine.rs`.
+
+use crate::fate::FateRow;
+use crate::ids::{BatchNo, Epoch, Generation, Holder, Incarnation, JobId, Scope, ShardId, Slot, Token, WorkerId};
+use crate::job::Job;
+use crate::name::Name;
+use crate::schedule::{BacklogRow, CursorRow, EditRow, ScheduleDefinition};
+use crate::time::{Span, StoreTime};
+use std::sync::Arc;
+
+/// A durable row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// Facts of the cell (writer: the cell's maker, then restore).
+    Cell(CellRow),
+    /// Which node may open a scope (writer: coordinator).
+    Assignment(AssignmentRow),
+    /// A definition version (writer: SchedulerShard).
+    Definition(Box<ScheduleDefinition>),
+    /// Where a schedule stands (writer: SchedulerShard).
+    Cursor(Box<CursorRow>),
+    /// A missed span being released (writer: SchedulerShard).
+    Backlog(Box<BacklogRow>),
+    /// A closed fate span (writer: SchedulerShard).
+    Fate(Box<FateRow>),
+    /// An edit record (writer: SchedulerShard).
+    Edit(Box<EditRow>),
+    /// A job (inserted by a fire or a request; writer: LeaseManager).
+    Job(Box<Job>),
+    /// Waits for its time (writer: LeaseManager).
+    Wait(WaitRow),
+    /// May be granted (writer: LeaseManager).
+    Ready(ReadyRow),
+    /// An attempt is current (writer: LeaseManager).
+    Leased(Box<LeasedRow>),
+    /// Uncertain, for a human (writer: LeaseManager).
+    Parked(ParkedRow),
+    /// An idempotency key (writer: LeaseManager).
+    Key(Box<KeyRow>),
+    /// A job given up (writer: LeaseManager).
+    DeadLetter(DeadLetterRow),
+    /// A low-water mark (writer: the range's own).
+    Mark(MarkRow),
+    /// A row that could not be read or evaluated (writer: the one that met it).
+    Quarantine(Box<QuarantineRow>),
+}
+
+/// The name of a row. Its order is the order of its bytes within one kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RowKey {
+    /// One per cell.
+    Cell,
+    /// One per scope.
+    Assignment(Scope),
+    /// Slot, tenant, name, incarnation, version.
+    Definition(Slot, Name, Name, Incarnation, u64),
+    /// Slot, tenant, name.
+    Cursor(Slot, Name, Name),
+    /// Slot, tenant, name, incarnation, number.
+    Backlog(Slot, Name, Name, Incarnation, u32),
+    /// Slot, tenant, name, incarnation, end of the span, start of the span.
+    Fate(Slot, Name, Name, Incarnation, StoreTime, StoreTime),
+    /// Slot, tenant, name, incarnation, instant, version after.
+    Edit(Slot, Name, Name, Incarnation, StoreTime, u64),
+    /// The id begins with the slot.
+    Job(JobId),
+    /// By time within the shard.
+    Wait(ShardId, StoreTime, JobId),
+    /// By class, priority and order within the shard.
+    Ready(ReadyRow),
+    /// By id.
+    Leased(JobId),
+    /// By id.
+    Parked(JobId),
+    /// Slot, tenant, key.
+    Key(Slot, Name, Arc<str>),
+    /// By id.
+    DeadLetter(JobId),
+    /// By shard and range.
+    Mark(ShardId, MarkRange),
+    /// By shard and the raw key of the row it names.
+    Quarantine(ShardId, Arc<[u8]>),
+}
+
+/// Facts of the cell, fixed when it is made; only the generation grows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellRow {
+    /// Drawn when the cell is made.
+    pub cell: u128,
+    /// Raised by restore and promotion.
+    pub generation: Generation,
+    /// Fixed (F28).
+    pub shards: u16,
+    /// When it was made.
+    pub created_at: StoreTime,
+}
+
+/// Which node may open a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssignmentRow {
+    /// The scope.
+    pub scope: Scope,
+    /// The node.
+    pub node: Name,
+    /// Grows with each change.
+    pub version: u64,
+}
+
+/// The store's own record of a scope; written by the store with each commit, never by a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopeRow {
+    /// The scope.
+    pub scope: Scope,
+    /// Current epoch.
+    pub epoch: Epoch,
+    /// Who opened it.
+    pub holder: Holder,
+    /// Last batch committed in this epoch, 0 for none.
+    pub batch: BatchNo,
+    /// Digest of that batch's bytes.
+    pub digest: [u8; 32],
+    /// Store time of that commit: the scope's floor.
+    pub at: StoreTime,
+}
+
+/// A job that waits for its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitRow {
+    /// Shard.
+    pub shard: ShardId,
+    /// Due.
+    pub at: StoreTime,
+    /// Job.
+    pub id: JobId,
+    /// Set for the wait between attempts: its full length, to clamp what is left after a load.
+    pub length: Option<Span>,
+}
+
+/// A job that may be granted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadyRow {
+    /// Shard.
+    pub shard: ShardId,
+    /// Class: queue.
+    pub queue: Name,
+    /// Class: tenant.
+    pub tenant: Name,
+    /// 0 first.
+    pub priority: u8,
+    /// When it became ready (due instant).
+    pub order: StoreTime,
+    /// Job.
+    pub id: JobId,
+}
+
+/// The current attempt of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeasedRow {
+    /// Job.
+    pub id: JobId,
+    /// Version of the job row at the grant.
+    pub job_version: u64,
+    /// Attempt number.
+    pub attempt: u32,
+    /// Fencing token.
+    pub token: Token,
+    /// Who holds it.
+    pub worker: WorkerId,
+    /// When it was granted.
+    pub granted_at: StoreTime,
+    /// Full length of the lease.
+    pub length: Span,
+    /// At-most-once: the worker has begun (F15).
+    pub begun: bool,
+    /// The epoch that last saw a heartbeat of it (F16).
+    pub seen: crate::ids::Epoch,
+    /// Owner starts since then (F16).
+    pub unseen_starts: u32,
+    /// Its ready row, deleted at the grant; needed to put it back.
+    pub order: StoreTime,
+}
+
+/// A job parked as uncertain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParkedRow {
+    /// Job.
+    pub id: JobId,
+    /// Since when.
+    pub at: StoreTime,
+}
+
+/// An idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// Tenant.
+    pub tenant: Name,
+    /// The key.
+    pub key: Arc<str>,
+    /// The job it made.
+    pub job: JobId,
+    /// Digest of the request as parsed, before defaults.
+    pub digest: [u8; 32],
+    /// When.
+    pub created_at: StoreTime,
+}
+
+/// A job given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetterRow {
+    /// Job.
+    pub id: JobId,
+    /// When.
+    pub at: StoreTime,
+}
+
+/// Ranges with a low-water mark.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MarkRange {
+    /// The wait range.
+    Wait,
+    /// The ready range of one class (queue, tenant).
+    Ready(Name, Name),
+}
+
+/// A remembered place from which a range may be scanned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkRow {
+    /// Shard.
+    pub shard: ShardId,
+    /// Range.
+    pub range: MarkRange,
+    /// No row of the range lies below this key.
+    pub from: RowKey,
+}
+
+/// A row that could not be read or evaluated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuarantineRow {
+    /// Shard.
+    pub shard: ShardId,
+    /// Raw key of the row.
+    pub key: Arc<[u8]>,
+    /// Why, for people.
+    pub reason: Arc<str>,
+    /// When.
+    pub at: StoreTime,
+    /// "Trying" marks survive a crash; what dies twice is quarantined.
+    pub deaths: u32,
+}
+
+impl ReadyRow {
+    /// The key of a job's ready row.
+    pub fn of(shard: ShardId, job: &Job, order: StoreTime) -> ReadyRow {
+        ReadyRow {
+            shard,
+            queue: job.spec.queue.clone(),
+            tenant: job.spec.tenant.clone(),
+            priority: job.spec.priority,
+            order,
+            id: job.id,
+        }
+    }
+}
+
+impl Row {
+    /// The row's name.
+    pub fn key(&self) -> RowKey {
+        let slot = |tenant: &Name, name: &Name| Slot::of_schedule(tenant, name);
+        match self {
+            Row::Cell(_) => RowKey::Cell,
+            Row::Assignment(r) => RowKey::Assignment(r.scope),
+            Row::Definition(r) => RowKey::Definition(
+                slot(&r.tenant, &r.name),
+                r.tenant.clone(),
+                r.name.clone(),
+                r.incarnation,
+                r.version,
+            ),
+            Row::Cursor(r) => RowKey::Cursor(slot(&r.tenant, &r.name), r.tenant.clone(), r.name.clone()),
+            Row::Backlog(r) => RowKey::Backlog(
+                slot(&r.tenant, &r.name),
+                r.tenant.clone(),
+                r.name.clone(),
+                r.incarnation,
+                r.number,
+            ),
+            Row::Fate(r) => RowKey::Fate(
+                slot(&r.tenant, &r.name),
+                r.tenant.clone(),
+                r.name.clone(),
+                r.incarnation,
+                r.span.to,
+                r.span.from,
+            ),
+            Row::Edit(r) => RowKey::Edit(
+                slot(&r.tenant, &r.name),
+                r.tenant.clone(),
+                r.name.clone(),
+                r.incarnation,
+                r.at,
+                r.to_version,
+            ),
+            Row::Job(r) => RowKey::Job(r.id),
+            Row::Wait(r) => RowKey::Wait(r.shard, r.at, r.id),
+            Row::Ready(r) => RowKey::Ready(r.clone()),
+            Row::Leased(r) => RowKey::Leased(r.id),
+            Row::Parked(r) => RowKey::Parked(r.id),
+            Row::Key(r) => RowKey::Key(Slot::of_key(&r.tenant, &r.key), r.tenant.clone(), r.key.clone()),
+            Row::DeadLetter(r) => RowKey::DeadLetter(r.id),
+            Row::Mark(r) => RowKey::Mark(r.shard, r.range.clone()),
+            Row::Quarantine(r) => RowKey::Quarantine(r.shard, r.key.clone()),
+        }
+    }
+}

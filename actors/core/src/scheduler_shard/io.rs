@@ -1,0 +1,194 @@
+//! Facts that the SchedulerShard is told and orders that it gives.
+//!
+//! Owns: the enums. Must never: hold logic. Next: `lease_manager/io.rs`, `shard.rs`.
+
+use crate::ids::{Incarnation, JobId};
+use crate::job::{FireCause, JobSpec, Origin};
+use crate::machine::ReplyTo;
+use crate::name::Name;
+use crate::refusal::Refusal;
+use crate::schedule::{BacklogRow, CursorRow, PendingFate, ScheduleDefinition, ScheduleSpec};
+use crate::time::StoreTime;
+use std::sync::Arc;
+
+/// A fact or request for the SchedulerShard.
+#[derive(Clone, Debug)]
+pub enum ScheduleInput {
+    /// Make a schedule.
+    Create {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// Tenant and name.
+        name: (Name, Name),
+        /// What; validated by the gateway, checked again here.
+        spec: Box<ScheduleSpec>,
+        /// Made paused.
+        paused: bool,
+    },
+    /// Replace a definition.
+    Edit {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// Tenant and name.
+        name: (Name, Name),
+        /// The definition version the caller saw.
+        if_match: Option<u64>,
+        /// What.
+        spec: Box<ScheduleSpec>,
+        /// What becomes of the planned fire.
+        pending: PendingFate,
+        /// Only show what would change.
+        dry_run: bool,
+    },
+    /// Pause.
+    Pause {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// Tenant and name.
+        name: (Name, Name),
+    },
+    /// Resume; what fell in the pause has fate *paused*.
+    Resume {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// Tenant and name.
+        name: (Name, Name),
+    },
+    /// Delete the schedule. Jobs that wait already stay and run; the answer of the API says so.
+    Delete {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// Tenant and name.
+        name: (Name, Name),
+    },
+    /// Fire once now, without moving the rule.
+    RunNow {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// Tenant and name.
+        name: (Name, Name),
+        /// Drawn by the gateway; repeating it returns the same job.
+        request: u64,
+    },
+    /// Make up a past range.
+    Backfill {
+        /// Whom to answer.
+        reply: ReplyTo,
+        /// Tenant and name.
+        name: (Name, Name),
+        /// Exclusive.
+        from: StoreTime,
+        /// Inclusive, not after now.
+        to: StoreTime,
+        /// Most jobs.
+        cap: u32,
+        /// Also occurrences that fired already.
+        rerun: bool,
+        /// Drawn by the gateway.
+        request: u64,
+        /// Only show what would be made.
+        dry_run: bool,
+        /// Fate spans of the range, fetched by the shell, to leave out what fired already.
+        fates: Vec<crate::fate::FateSpan>,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+/// Everything a SchedulerShard is told when its shard was opened.
+#[derive(Clone, Debug, Default)]
+pub struct ScheduleOpened {
+    /// All definition versions of live schedules.
+    pub definitions: Vec<ScheduleDefinition>,
+    /// All cursors.
+    pub cursors: Vec<CursorRow>,
+    /// All backlogs.
+    pub backlogs: Vec<BacklogRow>,
+}
+
+/// An order of the SchedulerShard.
+#[derive(Clone, Debug)]
+pub enum ScheduleEffect {
+    /// Answers a client.
+    Reply(ReplyTo, Result<ScheduleReply, Refusal>),
+    /// Something fired, was skipped, and so on (for logs, metrics and the `dev` console).
+    Note(FireNote),
+}
+
+/// An answer to a client.
+#[derive(Clone, Debug)]
+pub enum ScheduleReply {
+    /// The schedule as it is now.
+    Schedule(Box<ScheduleView>),
+    /// Deleted.
+    Deleted,
+    /// The job a run-now made.
+    Ran(JobId),
+    /// What a backfill makes or would make.
+    Backfill {
+        /// Jobs in all.
+        count: u64,
+        /// The first instants, at most `PAGE_ITEMS_MAX`.
+        instants: Vec<StoreTime>,
+        /// Occurrences of the range left out because they fired already.
+        already_fired: u64,
+        /// Occurrences left out by the cap.
+        over_cap: u64,
+    },
+    /// A dry run of an edit: coming fires before and after.
+    EditPreview {
+        /// Under the old definition.
+        before: Vec<StoreTime>,
+        /// Under the new one.
+        after: Vec<StoreTime>,
+        /// The planned fire and what would become of it.
+        pending: Option<(StoreTime, PendingFate)>,
+    },
+}
+
+/// A schedule as shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleView {
+    /// Current definition.
+    pub definition: ScheduleDefinition,
+    /// Where it stands.
+    pub cursor: CursorRow,
+    /// Next nominal instant and its due instant.
+    pub next: Option<(StoreTime, StoreTime)>,
+}
+
+/// A job to be made by a fire: the one crossing to the LeaseManager, inserted only if absent.
+#[derive(Clone, Debug)]
+pub struct Fire {
+    /// From the occurrence.
+    pub id: JobId,
+    /// What.
+    pub spec: Arc<JobSpec>,
+    /// Always `Origin::Occurrence`.
+    pub origin: Origin,
+    /// When it is due.
+    pub due_at: StoreTime,
+}
+
+/// News of a schedule, for logs, metrics and the `dev` console.
+#[derive(Clone, Debug)]
+pub struct FireNote {
+    /// Tenant and name.
+    pub name: (Name, Name),
+    /// Incarnation.
+    pub incarnation: Incarnation,
+    /// The fate decided.
+    pub kind: crate::fate::FateKind,
+    /// Nominal instant (the last, for a stretch).
+    pub nominal: StoreTime,
+    /// Due instant.
+    pub due: StoreTime,
+    /// Decided at.
+    pub at: StoreTime,
+    /// How many occurrences, when known.
+    pub count: Option<u64>,
+    /// The job, when one was made.
+    pub job: Option<JobId>,
+    /// How it came about.
+    pub cause: Option<FireCause>,
+}

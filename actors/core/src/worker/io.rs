@@ -1,0 +1,159 @@
+//! Facts that the Worker machine is told and orders that it gives.
+//!
+//! Owns: the two enums. Must never: hold logic. A worker has no durable state: its orders are
+//! released at once. Next: `lease_manager/io.rs`.
+
+use crate::ids::{JobId, OfferId, ShardId, Token};
+use crate::job::Outcome;
+use crate::lease_manager::io::{Grant, Recorded, Renewal};
+use crate::name::Name;
+use crate::time::Span;
+
+/// A fact for the worker.
+#[derive(Clone, Debug)]
+pub enum WorkerInput {
+    /// A shard says that something is ready (a hint; a paced sweep asks anyway).
+    ReadyHint(ShardId),
+    /// Grants for an offer. `waited` is the owner's time from receiving the offer to releasing this.
+    Granted {
+        /// From.
+        shard: ShardId,
+        /// For.
+        offer: OfferId,
+        /// Attempts.
+        grants: Vec<Grant>,
+        /// Owner's wait (F13).
+        waited: Span,
+        /// More is ready there.
+        more: bool,
+    },
+    /// Leases confirmed; counted from when the heartbeat was sent.
+    Renewed {
+        /// From.
+        shard: ShardId,
+        /// Which.
+        held: Vec<Renewal>,
+    },
+    /// Leases gone.
+    Lost {
+        /// From.
+        shard: ShardId,
+        /// Which.
+        lost: Vec<(JobId, Token)>,
+    },
+    /// An at-most-once attempt may begin.
+    Begun {
+        /// Job.
+        id: JobId,
+        /// Token.
+        token: Token,
+    },
+    /// A run has come to its end.
+    AttemptFinished {
+        /// Job.
+        id: JobId,
+        /// Token.
+        token: Token,
+        /// What came out.
+        outcome: Outcome,
+    },
+    /// Outcomes are recorded.
+    Recorded {
+        /// From.
+        shard: ShardId,
+        /// Which.
+        items: Vec<(JobId, Token, Recorded)>,
+    },
+    /// A message to a shard could not be delivered; offers and begins to it are to be sent again.
+    ShardAway(ShardId),
+    /// Take no new work, finish or hand back what is there.
+    Drain,
+    /// Drain limit reached: hand back or abandon what is left.
+    DrainExpired,
+    /// Time has passed.
+    Tick,
+}
+
+/// An order of the worker.
+#[derive(Clone, Debug)]
+pub enum WorkerEffect {
+    /// Offer room to a shard.
+    SendOffer {
+        /// To.
+        shard: ShardId,
+        /// Number.
+        offer: OfferId,
+        /// Room.
+        slots: u32,
+        /// Only these queues; empty means all.
+        queues: Vec<Name>,
+    },
+    /// Renew.
+    SendHeartbeat {
+        /// To.
+        shard: ShardId,
+        /// Held, including attempts whose outcome is not recorded yet (F18).
+        held: Vec<(JobId, Token)>,
+    },
+    /// About to begin an at-most-once attempt.
+    SendBegin {
+        /// To.
+        shard: ShardId,
+        /// Job.
+        id: JobId,
+        /// Token.
+        token: Token,
+    },
+    /// Report; repeated until recorded.
+    SendOutcomes {
+        /// To.
+        shard: ShardId,
+        /// What.
+        items: Vec<(JobId, Token, Outcome)>,
+    },
+    /// Not started and never will be under this token.
+    SendHandBack {
+        /// To.
+        shard: ShardId,
+        /// Which.
+        items: Vec<(JobId, Token)>,
+    },
+    /// Run it.
+    StartAttempt {
+        /// What.
+        grant: Grant,
+        /// Owner.
+        shard: ShardId,
+    },
+    /// Tell the run that its lease goes on for this long from now (command supervisors need it).
+    ExtendAttempt {
+        /// Job.
+        id: JobId,
+        /// Token.
+        token: Token,
+        /// From now.
+        left: Span,
+    },
+    /// Stop a run.
+    StopAttempt {
+        /// Job.
+        id: JobId,
+        /// Token.
+        token: Token,
+        /// Why.
+        reason: StopReason,
+    },
+    /// Nothing is left after a drain.
+    Drained,
+}
+
+/// Why a run is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// Someone asked to cancel the job.
+    CancelRequested,
+    /// The lease ended or was lost: nothing it does counts any more.
+    LeaseLost,
+    /// The drain limit was reached.
+    Draining,
+}
