@@ -1,0 +1,106 @@
+//! The simulator must test the versions that ship.
+//!
+//! Owns: the comparison of the two lock files and of the two lint tables. Must never: resolve
+//! versions itself. Next: `sim/Cargo.toml`, which is a workspace of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Violation;
+use crate::source::SourceFile;
+
+/// Packages whose versions may differ, with the reason.
+const EXEMPT: &[(&str, &str)] = &[];
+
+pub fn check(files: &[SourceFile]) -> Vec<Violation> {
+    let root = versions(text_of(files, "Cargo.lock"));
+    let sim = versions(text_of(files, "sim/Cargo.lock"));
+    assert!(root.len() > 20 && sim.len() > 20, "both lock files must be there");
+    compare(&root, &sim)
+}
+
+/// Every version in the simulator's lock of a package that production's lock knows must be production's.
+fn compare(root: &BTreeMap<String, BTreeSet<String>>, sim: &BTreeMap<String, BTreeSet<String>>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (name, wanted) in root.iter().filter(|(name, _)| !EXEMPT.iter().any(|(e, _)| e == name)) {
+        let Some(have) = sim.get(name) else { continue };
+        if !have.is_subset(wanted) {
+            let what = format!("{name}: simulated {have:?}, shipped {wanted:?}");
+            found.push(Violation::new("sim/Cargo.lock", 1, what));
+        }
+    }
+    found
+}
+
+fn versions(lock: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut name = "";
+    for line in lock.lines() {
+        let value = |key: &str| line.strip_prefix(key).map(|v| v.trim_matches('"'));
+        if let Some(found) = value("name = ") {
+            name = found;
+        } else if let Some(version) = value("version = ").filter(|_| !name.is_empty()) {
+            all.entry(name.to_owned()).or_default().insert(version.to_owned());
+            name = "";
+        }
+    }
+    all
+}
+
+/// Lints are the root's in every package; the simulator repeats them, as its workspace cannot share.
+pub fn check_lints(files: &[SourceFile]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let root = text_of(files, "Cargo.toml");
+    let sim = text_of(files, "sim/Cargo.toml");
+    for kind in ["rust", "clippy"] {
+        let ours = section(root, &format!("[workspace.lints.{kind}]"));
+        if ours.is_empty() || ours != section(sim, &format!("[lints.{kind}]")) {
+            let what = format!("[lints.{kind}] must equal the root's");
+            found.push(Violation::new("sim/Cargo.toml", 1, what));
+        }
+    }
+    for manifest in ["actors/Cargo.toml", "actors/core/Cargo.toml", "storage/Cargo.toml"] {
+        if section(text_of(files, manifest), "[lints]") != ["workspace = true"] {
+            found.push(Violation::new(manifest, 1, "must take the workspace's lints"));
+        }
+    }
+    found
+}
+
+fn text_of<'a>(files: &'a [SourceFile], path: &str) -> &'a str {
+    files.iter().find(|f| f.path == path).map_or("", |f| f.text.as_str())
+}
+
+fn section<'a>(manifest: &'a str, head: &str) -> Vec<&'a str> {
+    let lines = manifest.lines().skip_while(|line| *line != head).skip(1);
+    lines
+        .take_while(|line| !line.starts_with('['))
+        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
+        .collect()
+}
+
+#[test]
+fn a_version_that_does_not_ship_is_found() {
+    let lock = |version: &str| format!("[[package]]\nname = \"a\"\nversion = \"{version}\"\n");
+    assert_eq!(compare(&versions(&lock("1.0.0")), &versions(&lock("1.0.0"))), []);
+    assert_eq!(compare(&versions(&lock("1.0.0")), &versions(&lock("1.0.1"))).len(), 1);
+    let both = format!("{}{}", lock("1.0.0"), lock("2.0.0"));
+    assert_eq!(compare(&versions(&both), &versions(&lock("2.0.0"))), []);
+}
+
+#[test]
+fn a_package_without_the_lints_is_found() {
+    let files = [
+        SourceFile::new(
+            "Cargo.toml",
+            "[workspace.lints.rust]\na = \"deny\"\n[workspace.lints.clippy]\nb = 1\n",
+        ),
+        SourceFile::new("sim/Cargo.toml", "[lints.rust]\na = \"deny\"\n\n[lints.clippy]\n"),
+        SourceFile::new("actors/Cargo.toml", "[lints]\nworkspace = true\n"),
+        SourceFile::new("storage/Cargo.toml", "[package]\n"),
+    ];
+    let found: Vec<String> = check_lints(&files).into_iter().map(|v| v.path).collect();
+    assert_eq!(
+        found,
+        ["sim/Cargo.toml", "actors/core/Cargo.toml", "storage/Cargo.toml"]
+    );
+}
