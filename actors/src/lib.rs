@@ -1,3 +1,4 @@
 //! Fencepost.
 
+pub mod gateway;
 pub mod net;
