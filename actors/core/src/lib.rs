@@ -16,6 +16,7 @@ pub mod row;
 pub mod schedule;
 pub mod scheduler_shard;
 pub mod shard;
+pub mod store_clock;
 pub mod target;
 pub mod time;
 pub mod worker;
