@@ -3,6 +3,7 @@
 //! Owns: relative links and heading anchors in Markdown. Must never: reach for the network.
 //! Next: docs/ARCHITECTURE.md, where most links start.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::Violation;
@@ -107,4 +108,18 @@ fn a_dead_link_and_a_dead_anchor_are_found() {
     let found = check_files(&files, &|path| there.iter().any(|t| Path::new(t) == path));
     let what: Vec<&str> = found.iter().map(|v| v.what.split(':').next().unwrap()).collect();
     assert_eq!(what, ["`../c.md`", "`b.md#none`"]);
+}
+
+#[test]
+fn a_decision_without_number_or_line_is_found() {
+    let files = |name: &str| {
+        [
+            SourceFile::new("docs/decisions/README.md", "[1](0001-a.md) [2](0002-b.md)"),
+            SourceFile::new("docs/decisions/0001-a.md", ""),
+            SourceFile::new(&format!("docs/decisions/{name}"), ""),
+        ]
+    };
+    assert_eq!(check_decisions(&files("0002-b.md")), []);
+    assert_eq!(check_decisions(&files("0001-b.md")).len(), 2);
+    assert_eq!(check_decisions(&files("b.md")).len(), 2);
 }

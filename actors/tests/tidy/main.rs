@@ -101,6 +101,7 @@ fn both_worlds_build_the_same_versions() {
 #[test]
 fn links_in_documents_resolve() {
     assert_clean("link", &links::check(&Tree::load()));
+    assert_clean("decision", &links::check_decisions(&Tree::load().files));
 }
 
 #[test]
