@@ -25,6 +25,35 @@ fn check_files(files: &[SourceFile], exists: &dyn Fn(&Path) -> bool) -> Vec<Viol
     found
 }
 
+/// Every decision has a number of its own and a line in the list.
+pub fn check_decisions(files: &[SourceFile]) -> Vec<Violation> {
+    let list = files
+        .iter()
+        .find(|f| f.path == "docs/decisions/README.md")
+        .map_or("", |f| f.text.as_str());
+    let mut found = Vec::new();
+    let mut numbers = BTreeSet::new();
+    for file in files {
+        let name = file
+            .path
+            .strip_prefix("docs/decisions/")
+            .filter(|name| *name != "README.md");
+        let Some(name) = name else { continue };
+        let number: String = name.chars().take_while(char::is_ascii_digit).collect();
+        if number.len() != 4 || !numbers.insert(number.clone()) {
+            found.push(Violation::new(
+                &file.path,
+                1,
+                format!("`{number}` is no number of its own"),
+            ));
+        }
+        if !list.contains(&format!("]({name})")) {
+            found.push(Violation::new(&file.path, 1, "is not in docs/decisions/README.md"));
+        }
+    }
+    found
+}
+
 fn problem(from: &SourceFile, link: &str, files: &[SourceFile], exists: &dyn Fn(&Path) -> bool) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
