@@ -88,6 +88,23 @@ pub struct WorkerId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OfferId(pub u64);
 
+/// A heartbeat of one worker. A renewal names it, so that the worker counts from when it was sent,
+/// also when answers are lost or come in another order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BeatId(pub u64);
+
+/// Who speaks for a shard. The owner's shell stamps it on each message to a worker: leases outlive
+/// epochs, so the token of a renewed lease does not tell which owner renews it (F17).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardOwner {
+    /// Which shard.
+    pub shard: ShardId,
+    /// Of the cell.
+    pub generation: Generation,
+    /// Of the owner.
+    pub epoch: Epoch,
+}
+
 impl Slot {
     /// The slot of a routing key.
     pub fn of(parts: &[&[u8]]) -> Slot {

@@ -3,7 +3,7 @@
 //! Owns: the two enums. Must never: hold logic. Cold rows that a decision needs travel with the
 //! input; the shell has fetched them through its overlay. Next: `worker/io.rs`.
 
-use crate::ids::{JobId, OfferId, Token, WorkerId};
+use crate::ids::{BeatId, JobId, OfferId, Token, WorkerId};
 use crate::job::{Job, JobSpec, Outcome};
 use crate::machine::ReplyTo;
 use crate::name::Name;
@@ -66,6 +66,8 @@ pub enum LeaseInput {
     Heartbeat {
         /// Who.
         worker: WorkerId,
+        /// Its number; goes back with the renewal.
+        beat: BeatId,
         /// What.
         held: Vec<(JobId, Token)>,
     },
@@ -196,6 +198,8 @@ pub enum LeaseEffect {
     SendRenewed {
         /// To whom.
         worker: WorkerId,
+        /// The heartbeat that this answers.
+        beat: BeatId,
         /// Still held, with the full length and whether to stop on request.
         held: Vec<Renewal>,
     },

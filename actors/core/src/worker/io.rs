@@ -3,7 +3,7 @@
 //! Owns: the two enums. Must never: hold logic. A worker has no durable state: its orders are
 //! released at once. Next: `lease_manager/io.rs`.
 
-use crate::ids::{JobId, OfferId, ShardId, Token};
+use crate::ids::{BeatId, JobId, OfferId, ShardId, ShardOwner, Token};
 use crate::job::Outcome;
 use crate::lease_manager::io::{Grant, Recorded, Renewal};
 use crate::name::Name;
@@ -17,7 +17,7 @@ pub enum WorkerInput {
     /// Grants for an offer. `waited` is the owner's time from receiving the offer to releasing this.
     Granted {
         /// From.
-        shard: ShardId,
+        from: ShardOwner,
         /// For.
         offer: OfferId,
         /// Attempts.
@@ -30,14 +30,16 @@ pub enum WorkerInput {
     /// Leases confirmed; counted from when the heartbeat was sent.
     Renewed {
         /// From.
-        shard: ShardId,
+        from: ShardOwner,
+        /// The heartbeat that this answers.
+        beat: BeatId,
         /// Which.
         held: Vec<Renewal>,
     },
     /// Leases gone.
     Lost {
         /// From.
-        shard: ShardId,
+        from: ShardOwner,
         /// Which.
         lost: Vec<(JobId, Token)>,
     },
@@ -60,7 +62,7 @@ pub enum WorkerInput {
     /// Outcomes are recorded.
     Recorded {
         /// From.
-        shard: ShardId,
+        from: ShardOwner,
         /// Which.
         items: Vec<(JobId, Token, Recorded)>,
     },
@@ -92,6 +94,8 @@ pub enum WorkerEffect {
     SendHeartbeat {
         /// To.
         shard: ShardId,
+        /// Number; comes back with the renewal.
+        beat: BeatId,
         /// Held, including attempts whose outcome is not recorded yet (F18).
         held: Vec<(JobId, Token)>,
     },
@@ -124,6 +128,8 @@ pub enum WorkerEffect {
         grant: Grant,
         /// Owner.
         shard: ShardId,
+        /// The lease goes on for this long from now, by this worker's own count.
+        left: Span,
     },
     /// Tell the run that its lease goes on for this long from now (command supervisors need it).
     ExtendAttempt {
