@@ -124,6 +124,8 @@ pub const BACKLOG_SPANS_MAX: usize = 8;
 pub const BACKLOG_PAGE: usize = 256;
 /// Occurrences that one backfill request may make.
 pub const BACKFILL_COUNT_MAX: u32 = 10_000;
+/// Request numbers of run-now and backfill that one schedule remembers.
+pub const REQUESTS_KEPT_MAX: usize = 16;
 /// Fires of one step, over all schedules of a shard.
 pub const FIRES_PER_STEP_MAX: usize = 1_024;
 /// Instants that a preview answers with.

@@ -181,6 +181,9 @@ pub struct CursorRow {
     pub counts: FateCounts,
     /// Next free number of a backlog row.
     pub backlog_next: u32,
+    /// Newest request numbers of run-now and backfill, oldest first, at most `REQUESTS_KEPT_MAX`: a
+    /// repeated request is answered, not carried out again.
+    pub requests: Vec<u64>,
 }
 
 /// An occurrence planned under an older version that an edit kept.
@@ -217,6 +220,8 @@ pub struct BacklogRow {
     pub backfill: Option<BackfillMark>,
     /// Jobs released so far.
     pub released: u64,
+    /// The fate span that still grows with the progress; its end is `from`.
+    pub open: Option<FateSpan>,
 }
 
 /// Marks a backlog that a backfill request made.

@@ -104,6 +104,9 @@ pub struct ScheduleOpened {
     pub cursors: Vec<CursorRow>,
     /// All backlogs.
     pub backlogs: Vec<BacklogRow>,
+    /// Schedules (tenant, name) that must not be evaluated, and why: a row of theirs could not be
+    /// read, or evaluating them ended two owners (F9).
+    pub quarantined: Vec<(Name, Name, Arc<str>)>,
 }
 
 /// An order of the SchedulerShard.
@@ -155,6 +158,8 @@ pub struct ScheduleView {
     pub cursor: CursorRow,
     /// Next nominal instant and its due instant.
     pub next: Option<(StoreTime, StoreTime)>,
+    /// Why it is quarantined, if it is.
+    pub quarantined: Option<Arc<str>>,
 }
 
 /// A job to be made by a fire: the one crossing to the LeaseManager, inserted only if absent.
