@@ -4,6 +4,7 @@
 //! `worker/` (the other end of a lease). Types that all parts share: `job.rs`, `schedule.rs`,
 //! `fate.rs`, `row.rs`, `machine.rs`, `ids.rs`, `time.rs`, `limits.rs`.
 
+pub mod cron;
 pub mod fate;
 pub mod ids;
 pub mod job;
@@ -20,3 +21,4 @@ pub mod store_clock;
 pub mod target;
 pub mod time;
 pub mod worker;
+pub mod zone;
