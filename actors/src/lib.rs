@@ -1,4 +1,5 @@
 //! Fencepost.
 
+pub mod cli;
 pub mod gateway;
 pub mod net;

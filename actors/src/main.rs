@@ -1,2 +1,4 @@
 //! The `fencepost` binary.
-fn main() {}
+fn main() -> std::process::ExitCode {
+    fencepost::cli::main()
+}

@@ -10,6 +10,18 @@ use super::{CronError, CronErrorKind, CronField};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HashSeed(pub u64);
 
+impl HashSeed {
+    /// The seed of a schedule: a digest of its tenant and name, so that it outlives its incarnations.
+    pub fn of_schedule(tenant: &str, name: &str) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("fencepost cron H 1");
+        hasher.update(&(tenant.len() as u64).to_be_bytes());
+        hasher.update(tenant.as_bytes());
+        hasher.update(name.as_bytes());
+        let [a, b, c, d, e, f, g, h, ..] = *hasher.finalize().as_bytes();
+        Self(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+    }
+}
+
 /// The plain item for one that begins with the sign `H`; `None` for any other item.
 pub(super) fn resolve(place: Place, item: &str, seed: HashSeed) -> Result<Option<String>, CronError> {
     let Some(rest) = item.strip_prefix('H') else {

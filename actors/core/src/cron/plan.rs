@@ -130,10 +130,7 @@ impl CronPlan {
     fn next_of(&self, rule: &CronRule, from: UnixSeconds) -> Option<UnixSeconds> {
         let mut at = from.max(HORIZON_BEGIN);
         let mut segment = self.zone.segment_at(at);
-        loop {
-            if at >= HORIZON_END {
-                return None;
-            }
+        while at < HORIZON_END {
             let reach = self.reach(rule, &segment);
             let whole = at == segment.start;
             if whole && reach.moved_matches(rule) {
@@ -150,18 +147,18 @@ impl CronPlan {
                 (true, Some(local)) => segment.end.max(UnixSeconds(local.0 - OFFSET_BOUND_SECONDS)),
                 (false, _) => segment.end,
             };
-            segment = self.zone.segment_at(at);
-            at = segment.start;
+            if at < HORIZON_END {
+                segment = self.zone.segment_at(at);
+                at = segment.start;
+            }
         }
+        None
     }
 
     /// The last occurrence of one rule before an instant.
     fn previous_of(&self, rule: &CronRule, before: UnixSeconds) -> Option<UnixSeconds> {
         let mut before = before.min(HORIZON_END);
-        loop {
-            if before <= HORIZON_BEGIN {
-                return None;
-            }
+        while before > HORIZON_BEGIN {
             let segment = self.zone.segment_at(before.plus(-1));
             let reach = self.reach(rule, &segment);
             let whole = before == segment.end;
@@ -181,6 +178,7 @@ impl CronPlan {
                 (false, _) => segment.start,
             };
         }
+        None
     }
 
     /// The occurrences of one rule from an instant up to, but not including, another.

@@ -1,5 +1,5 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 //! Every bundled zone is read, and compared with the older data that chrono-tz carries.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
 

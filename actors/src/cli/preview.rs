@@ -1,0 +1,232 @@
+//! `fencepost schedule preview`: the instants an expression asks for, without a server.
+//!
+//! Owns: its arguments and its three forms of output. Must never: write to standard output when it
+//! refuses, or decide anything about time; every instant comes from `fencepost_core::cron`.
+//! Next: `fencepost_core::cron::CronPlan`.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use chrono::{DateTime, FixedOffset};
+use clap::{Args, ValueEnum};
+use fencepost_core::cron::{CronPlan, HashSeed};
+use fencepost_core::limits::{EXPRESSION_COUNT_MAX, PREVIEW_COUNT_MAX};
+use fencepost_core::refusal::Refusal;
+use fencepost_core::schedule::{GapPolicy, OverlapPolicy};
+use fencepost_core::time::StoreTime;
+use fencepost_core::zone::{LocalInstants, LocalSeconds, UnixSeconds, Zone, ZoneRef, ZoneVersion};
+use serde_json::json;
+
+/// Exit code: an expression, zone or file did not validate.
+pub const EXIT_INVALID: u8 = 8;
+
+/// Show when cron expressions fire, without a server.
+#[derive(Debug, Args)]
+pub struct PreviewArgs {
+    /// Cron expressions of one schedule; each one as one argument, so quote it.
+    #[arg(required = true, value_name = "EXPR", num_args = 1..=EXPRESSION_COUNT_MAX)]
+    expressions: Vec<String>,
+    /// IANA time zone.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    tz: String,
+    /// Show what comes strictly after this instant.
+    #[arg(long, value_name = "RFC3339", value_parser = parse_after)]
+    after: StoreTime,
+    /// How many instants to show.
+    #[arg(short = 'n', value_name = "N", default_value_t = 10,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(PREVIEW_COUNT_MAX)))]
+    count: u32,
+    /// What to do with a local time that a clock change leaves out.
+    #[arg(long, value_enum, default_value_t = GapArg::NextValid)]
+    gap: GapArg,
+    /// What to do with a local time that a clock change shows twice.
+    #[arg(long, value_enum, default_value_t = OverlapArg::First)]
+    overlap: OverlapArg,
+    /// Resolve H as for the schedule of this name.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    name: String,
+    /// Form of the output.
+    #[arg(short = 'o', long, value_enum, default_value_t = OutputArg::Text)]
+    output: OutputArg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GapArg {
+    NextValid,
+    Skip,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OverlapArg {
+    First,
+    Second,
+    Both,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OutputArg {
+    Text,
+    Json,
+    Jsonl,
+}
+
+impl From<GapArg> for GapPolicy {
+    fn from(arg: GapArg) -> Self {
+        match arg {
+            GapArg::NextValid => Self::NextValid,
+            GapArg::Skip => Self::Skip,
+        }
+    }
+}
+
+impl From<OverlapArg> for OverlapPolicy {
+    fn from(arg: OverlapArg) -> Self {
+        match arg {
+            OverlapArg::First => Self::First,
+            OverlapArg::Second => Self::Second,
+            OverlapArg::Both => Self::Both,
+        }
+    }
+}
+
+fn parse_after(text: &str) -> Result<StoreTime, String> {
+    let at = DateTime::parse_from_rfc3339(text)
+        .map_err(|_| "use RFC 3339 with an offset, such as 2026-01-01T00:00:00Z".to_owned())?;
+    Ok(StoreTime(at.timestamp_micros()))
+}
+
+/// Runs the command; the exit code is 0 or `EXIT_INVALID`.
+pub fn run(args: &PreviewArgs, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    match plan(args) {
+        Ok(plan) => print(args, &plan, out).map(|()| 0),
+        Err(refusal) => refuse(args, &refusal, err).map(|()| EXIT_INVALID),
+    }
+}
+
+fn plan(args: &PreviewArgs) -> Result<CronPlan, Refusal> {
+    let zone = Zone::get(&args.tz).map_err(|error| error.refusal("tz"))?;
+    let seed = HashSeed::of_schedule("default", &args.name);
+    CronPlan::parse(&args.expressions, seed, zone, args.gap.into(), args.overlap.into())
+        .map_err(|(index, error)| error.refusal(&format!("cron[{index}]")))
+}
+
+fn print(args: &PreviewArgs, plan: &CronPlan, out: &mut dyn Write) -> io::Result<()> {
+    let instants = instants(plan, args.after, args.count);
+    let zone = ZoneRef(Arc::clone(plan.zone()));
+    let item = |at: &StoreTime| json!({ "at": utc_text(*at), "local": local_text(&zone, *at) });
+    match args.output {
+        OutputArg::Json => {
+            let items: Vec<_> = instants.iter().map(item).collect();
+            writeln!(out, "{}", serde_json::Value::from(items))?;
+        }
+        OutputArg::Jsonl => {
+            for at in &instants {
+                writeln!(out, "{}", item(at))?;
+            }
+        }
+        OutputArg::Text => print_table(args, plan, &instants, out)?,
+    }
+    out.flush()
+}
+
+fn instants(plan: &CronPlan, after: StoreTime, count: u32) -> Vec<StoreTime> {
+    let first = plan.next_after(after);
+    std::iter::successors(first, |at| plan.next_after(*at))
+        .take(count as usize)
+        .collect()
+}
+
+fn utc_text(at: StoreTime) -> String {
+    let utc = UnixSeconds(at.secs());
+    format!("{}Z", LocalSeconds(utc.0).to_text())
+}
+
+fn local_text(zone: &ZoneRef, at: StoreTime) -> String {
+    let segment = zone.0.segment_at(UnixSeconds(at.secs()));
+    let local = segment.local_of(UnixSeconds(at.secs())).to_text();
+    format!("{local}{}", offset_text(segment.offset))
+}
+
+/// `+02:00`; with seconds where a zone's past has them.
+fn offset_text(seconds: i32) -> String {
+    FixedOffset::east_opt(seconds)
+        .map(|offset| offset.to_string())
+        .unwrap_or_default()
+}
+
+fn print_table(args: &PreviewArgs, plan: &CronPlan, instants: &[StoreTime], out: &mut dyn Write) -> io::Result<()> {
+    let zone = plan.zone();
+    for rule in plan.rules() {
+        let kind = if rule.is_wildcard() { "wildcard" } else { "fixed-time" };
+        let plain = if rule.plain() == rule.text() {
+            String::new()
+        } else {
+            format!(" = {}", rule.plain())
+        };
+        writeln!(out, "{}{plain} ({kind})", rule.text())?;
+        for note in rule.notes() {
+            writeln!(out, "note: {note}")?;
+        }
+    }
+    writeln!(out, "zone {}, zone data {}", zone.name(), ZoneVersion::bundled())?;
+    let shared = ZoneRef(Arc::clone(zone));
+    let width = instants
+        .iter()
+        .map(|at| local_text(&shared, *at).len())
+        .max()
+        .unwrap_or(5);
+    writeln!(out, "\n{:<20}  {:<width$}  CLOCK CHANGES", "AT", "LOCAL")?;
+    let mut offset = zone.offset_at(UnixSeconds(args.after.secs()));
+    for at in instants {
+        let note = note(zone, *at, offset);
+        offset = zone.offset_at(UnixSeconds(at.secs()));
+        let line = format!("{:<20}  {:<width$}  {note}", utc_text(*at), local_text(&shared, *at));
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    if instants.len() < args.count as usize {
+        writeln!(out, "nothing after that: the schedule is finished")?;
+    }
+    Ok(())
+}
+
+/// What a clock change has to do with an instant; empty if nothing.
+fn note(zone: &Zone, at: StoreTime, offset_before: i32) -> String {
+    let at = UnixSeconds(at.secs());
+    let segment = zone.segment_at(at);
+    if let LocalInstants::Two(first, _) = zone.local_to_instants(segment.local_of(at)) {
+        return match first == at {
+            true => "first pass: clocks go back over this time".to_owned(),
+            false => "second pass: clocks went back over this time".to_owned(),
+        };
+    }
+    if at == segment.start && zone.offset_at(at.plus(-1)) < segment.offset {
+        return "clocks go forward to here".to_owned();
+    }
+    match segment.offset == offset_before {
+        true => String::new(),
+        false => format!("offset was {} before", offset_text(offset_before)),
+    }
+}
+
+fn refuse(args: &PreviewArgs, refusal: &Refusal, err: &mut dyn Write) -> io::Result<()> {
+    if args.output == OutputArg::Text {
+        let field = refusal.field.as_deref().unwrap_or_default();
+        writeln!(
+            err,
+            "error: {} [{}, {field}]\nhint: {}",
+            refusal.detail, refusal.code, refusal.hint
+        )?;
+        return err.flush();
+    }
+    let problem = json!({
+        "type": format!("urn:fencepost:problem:{}", refusal.code),
+        "title": "the schedule did not validate",
+        "status": 400,
+        "code": refusal.code,
+        "field": refusal.field,
+        "detail": refusal.detail,
+        "hint": refusal.hint,
+    });
+    writeln!(err, "{problem}")?;
+    err.flush()
+}
