@@ -3,3 +3,4 @@
 pub mod cli;
 pub mod gateway;
 pub mod net;
+pub mod targets;

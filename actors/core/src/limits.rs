@@ -163,3 +163,25 @@ const _: () = assert!(PAYLOAD_BYTES_MAX * 4 / 3 < BODY_BYTES_MAX);
 const _: () = assert!(JOB_RETENTION_DAYS * 24 >= KEY_RETENTION_HOURS);
 const _: () = assert!(BACKOFF_FIRST_MS <= BACKOFF_CAP_MS && BACKOFF_CAP_MS <= BACKOFF_CAP_MS_MAX);
 const _: () = assert!(CLOCK_JUMP_MAX_MS < CLOCK_DOUBT_MAX_MS);
+
+/// Addresses that one host name may lead to; each is checked.
+pub const RESOLVED_ADDRESS_COUNT_MAX: usize = 64;
+/// Addresses of one host that an attempt tries to connect to.
+pub const CONNECT_TRIES_MAX: usize = 4;
+/// Time for one address to take a connection.
+pub const CONNECT_MS: u64 = 10_000;
+/// Bytes of a target's answer before its body: status line, headers and interim answers.
+pub const ANSWER_HEAD_BYTES_MAX: usize = 64 << 10;
+/// Bytes read of the body of a target's answer; the rest is not read.
+pub const ANSWER_BODY_BYTES_MAX: usize = 1 << 20;
+/// Longest wait that a target may ask for with Retry-After; a longer one is shortened.
+pub const RETRY_AFTER_MS_MAX: u64 = 86_400_000;
+/// Longest time between TERM and KILL of a command.
+pub const GRACE_MS_MAX: u64 = 600_000;
+/// Time between TERM and KILL of a command that names none.
+pub const GRACE_MS: u64 = 10_000;
+
+const _: () = assert!(CONNECT_MS * (CONNECT_TRIES_MAX as u64) < ATTEMPT_TIMEOUT_MS);
+const _: () = assert!(OUTPUT_TAIL_BYTES_MAX <= ANSWER_BODY_BYTES_MAX);
+const _: () = assert!(RETRY_AFTER_MS_MAX <= BACKOFF_CAP_MS_MAX);
+const _: () = assert!(GRACE_MS <= GRACE_MS_MAX);

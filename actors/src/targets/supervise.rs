@@ -1,0 +1,278 @@
+//! The supervisor of one command: a small process between server and program.
+//!
+//! Owns: that the program's group ends when its lease is over or the server is gone, even by `kill -9`.
+//! Must never: use an async runtime, log, or outlive its program. Orders come on stdin (`payload N`, then
+//! `lease MS` and `stop`; its end means the server is gone), reports go out on stdout, and the program's
+//! output, both kinds in one order, on stderr. Next: `command`, the server's end.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a process of its own, outside the simulator: plain threads and the system's monotonic clock"
+)]
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fencepost_core::limits::PAYLOAD_BYTES_MAX;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+/// The first argument that makes the program a supervisor.
+pub const SUPERVISE: &str = "__supervise";
+
+/// What the supervisor tells the server, a line each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The program runs, in the process group of this number.
+    Started(i32),
+    /// It never ran: why.
+    NotStarted(String),
+    /// It ended by itself.
+    Exited(i32),
+    /// A signal ended it.
+    Signalled(i32),
+    /// It was ended because its lease was over.
+    LeaseOver,
+}
+
+impl Report {
+    /// Reads a line.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "started" => rest.parse().ok().map(Self::Started),
+            "not-started" => Some(Self::NotStarted(rest.to_owned())),
+            "exited" => rest.parse().ok().map(Self::Exited),
+            "signalled" => rest.parse().ok().map(Self::Signalled),
+            "lease-over" => Some(Self::LeaseOver),
+            _ => None,
+        }
+    }
+
+    fn line(&self) -> String {
+        match self {
+            Self::Started(group) => format!("started {group}\n"),
+            Self::NotStarted(why) => format!("not-started {why}\n"),
+            Self::Exited(code) => format!("exited {code}\n"),
+            Self::Signalled(signal) => format!("signalled {signal}\n"),
+            Self::LeaseOver => "lease-over\n".to_owned(),
+        }
+    }
+
+    /// A server that is gone reads no report; the supervisor's work goes on without it.
+    fn send(&self) {
+        let mut out = io::stdout().lock();
+        out.write_all(self.line().as_bytes()).and_then(|()| out.flush()).ok();
+    }
+}
+
+/// What happened, as the main thread sees it.
+enum Event {
+    Lease(Duration),
+    Stop,
+    ServerGone,
+    Ended,
+}
+
+/// Why the program is being ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Told,
+    LeaseOver,
+}
+
+/// Runs the supervisor. The program's `main` calls it when its first argument is [`SUPERVISE`].
+#[must_use]
+pub fn supervise_main() -> ExitCode {
+    let Some(order) = Order::from_args(std::env::args_os().skip(2)) else {
+        return ExitCode::from(2);
+    };
+    // A name of its own keeps `killall` of the server from taking the supervisors along.
+    fs::write("/proc/self/comm", "cmd-supervisor").ok();
+    let mut orders = BufReader::new(io::stdin());
+    let Some(payload) = read_payload(&mut orders) else {
+        return ExitCode::from(2);
+    };
+    let child = match order.start() {
+        Ok(child) => child,
+        Err(error) => {
+            Report::NotStarted(error.kind().to_string()).send();
+            return ExitCode::SUCCESS;
+        }
+    };
+    run(&order, child, payload, orders)
+}
+
+/// What is asked for, from the arguments.
+struct Order {
+    grace: Duration,
+    lease: Option<Duration>,
+    program: OsString,
+    args: Vec<OsString>,
+}
+
+impl Order {
+    fn from_args(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
+        let mut next = || args.next();
+        let grace = millis(next()?.to_str()?)?;
+        let lease = next()?;
+        let lease = if lease == "-" {
+            None
+        } else {
+            Some(millis(lease.to_str()?)?)
+        };
+        if next()? != "--" {
+            return None;
+        }
+        Some(Self {
+            grace,
+            lease,
+            program: next()?,
+            args: args.collect(),
+        })
+    }
+
+    fn start(&self) -> io::Result<Child> {
+        let output = || io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
+        Command::new(&self.program)
+            .args(&self.args)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(output()?)
+            .stderr(output()?)
+            .spawn()
+    }
+}
+
+fn millis(text: &str) -> Option<Duration> {
+    text.parse().ok().map(Duration::from_millis)
+}
+
+fn read_payload(orders: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut line = String::new();
+    orders.take(64).read_line(&mut line).ok()?;
+    let length: usize = line.strip_prefix("payload ")?.trim_end().parse().ok()?;
+    if length > PAYLOAD_BYTES_MAX {
+        return None;
+    }
+    let mut payload = vec![0; length];
+    orders.read_exact(&mut payload).ok()?;
+    Some(payload)
+}
+
+fn run(order: &Order, mut child: Child, payload: Vec<u8>, orders: BufReader<io::Stdin>) -> ExitCode {
+    let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
+        return ExitCode::FAILURE;
+    };
+    Report::Started(group.as_raw_nonzero().get()).send();
+    let (tell, events) = channel();
+    feed(&mut child, payload);
+    watch_end(group, tell.clone());
+    thread::spawn(move || read_orders(orders, &tell));
+    let ending = wait(order, group, &events);
+    // The unreaped leader still holds the group's number: no stranger can get this signal.
+    kill_process_group(group, Signal::KILL).ok();
+    let status = child.wait();
+    match (ending, status) {
+        (Some(Ending::LeaseOver), _) => Report::LeaseOver.send(),
+        (_, Ok(status)) => report_of(status).send(),
+        (_, Err(_)) => return ExitCode::FAILURE,
+    }
+    ExitCode::SUCCESS
+}
+
+fn report_of(status: ExitStatus) -> Report {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Report::Exited(code),
+        (None, signal) => Report::Signalled(signal.unwrap_or_default()),
+    }
+}
+
+/// Writes the payload; a program that does not read it is no failure.
+fn feed(child: &mut Child, payload: Vec<u8>) {
+    if let Some(mut stdin) = child.stdin.take() {
+        thread::spawn(move || stdin.write_all(&payload).ok());
+    }
+}
+
+/// Sees the end without reaping, so that the group's number stays taken.
+fn watch_end(group: Pid, tell: Sender<Event>) {
+    thread::spawn(move || {
+        while let Err(error) = waitid(WaitId::Pid(group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            if error != rustix::io::Errno::INTR {
+                break;
+            }
+        }
+        tell.send(Event::Ended).ok();
+    });
+}
+
+fn read_orders(orders: impl BufRead, tell: &Sender<Event>) {
+    for line in orders.lines() {
+        let event = match line.as_deref().map(|line| line.split_once(' ')) {
+            Ok(Some(("lease", left))) => millis(left).map(Event::Lease),
+            Ok(_) if line.as_deref().is_ok_and(|line| line == "stop") => Some(Event::Stop),
+            Ok(_) => None,
+            Err(_) => break,
+        };
+        // An order that cannot be read is no reason to let the program run on.
+        if tell.send(event.unwrap_or(Event::Stop)).is_err() {
+            return;
+        }
+    }
+    tell.send(Event::ServerGone).ok();
+}
+
+/// Waits for the program's end: by itself, or by TERM, grace and KILL once a reason to end it has come.
+fn wait(order: &Order, group: Pid, events: &Receiver<Event>) -> Option<Ending> {
+    let mut lease_end = order.lease.map(after);
+    let mut ending: Option<(Ending, Instant)> = None;
+    loop {
+        let deadline = ending.map(|(_, kill_at)| kill_at).or(lease_end);
+        let why = match next_event(events, deadline) {
+            Some(Event::Ended) => return ending.map(|(why, _)| why),
+            Some(Event::Lease(left)) => {
+                lease_end = lease_end.map(|_| after(left));
+                continue;
+            }
+            Some(Event::Stop | Event::ServerGone) => Ending::Told,
+            None if ending.is_some() => {
+                kill_process_group(group, Signal::KILL).ok();
+                // Nothing survives this signal; the end will be told.
+                ending = ending.map(|(why, _)| (why, after(order.grace.max(Duration::from_secs(1)))));
+                continue;
+            }
+            None => Ending::LeaseOver,
+        };
+        if ending.is_none() {
+            kill_process_group(group, Signal::TERM).ok();
+            kill_process_group(group, Signal::CONT).ok();
+            ending = Some((why, after(order.grace)));
+        }
+    }
+}
+
+fn after(span: Duration) -> Instant {
+    let now = Instant::now();
+    // Beyond what the clock can say is as good as never: a year.
+    now.checked_add(span).unwrap_or(now + Duration::from_secs(31_536_000))
+}
+
+/// The next event, or `None` at the deadline.
+fn next_event(events: &Receiver<Event>, deadline: Option<Instant>) -> Option<Event> {
+    let Some(deadline) = deadline else {
+        return Some(events.recv().unwrap_or(Event::Ended));
+    };
+    match events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        Ok(event) => Some(event),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => Some(Event::Ended),
+    }
+}

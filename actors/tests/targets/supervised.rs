@@ -1,0 +1,220 @@
+//! Nothing that a command started in its group outlives the server, the supervisor or the lease.
+//!
+//! The server that is killed is this test binary itself, run again for one inner test.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use fencepost::targets::{CancelSignal, SUPERVISE};
+use fencepost_core::job::Verdict;
+use fencepost_core::target::Target;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::attempt;
+use crate::command::{argv, runner, sh};
+
+/// A script that forks a grandchild, both deaf to TERM, writes their numbers and waits for ever.
+fn two_deaf_processes(folder: &Path) -> String {
+    let (part, whole) = (folder.join("part"), folder.join("pids"));
+    format!(
+        "trap '' TERM; sh -c 'trap \"\" TERM; while :; do sleep 0.05; done' & echo $$ $! > {}; mv {} {}; wait",
+        part.display(),
+        part.display(),
+        whole.display()
+    )
+}
+
+fn wait_for_pids(folder: &Path) -> Vec<Pid> {
+    loop {
+        if let Ok(text) = std::fs::read_to_string(folder.join("pids")) {
+            return text
+                .split_whitespace()
+                .map(|word| Pid::from_raw(word.parse().unwrap()).unwrap())
+                .collect();
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Gone, or dead and only waiting to be reaped by whoever inherited it.
+fn is_gone(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    test_kill_process(pid).is_err() || stat.is_ok_and(|text| text.rsplit(") ").next().unwrap().starts_with('Z'))
+}
+
+fn wait_until_gone(pids: &[Pid]) {
+    while !pids.iter().all(|pid| is_gone(*pid)) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn killing_the_server_ends_the_commands_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = "supervised::a_server_that_waits_to_be_killed";
+    let mut server = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", inner])
+        .env("FENCEPOST_TEST_FOLDER", folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pids = wait_for_pids(folder.path());
+    assert_eq!(pids.len(), 2);
+    assert!(!pids.iter().any(|pid| is_gone(*pid)));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    wait_until_gone(&pids);
+}
+
+/// The inner half of the test above; does nothing when run by itself.
+#[tokio::test]
+async fn a_server_that_waits_to_be_killed() {
+    let Some(folder) = std::env::var_os("FENCEPOST_TEST_FOLDER") else {
+        return;
+    };
+    let mut target = sh(&two_deaf_processes(Path::new(&folder)));
+    target.grace = fencepost_core::time::Span::from_millis(50);
+    runner()
+        .run(attempt(Target::Command(target)), CancelSignal::never())
+        .await;
+}
+
+#[tokio::test]
+async fn dropping_the_attempt_ends_the_commands_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut target = sh(&two_deaf_processes(folder.path()));
+    target.grace = fencepost_core::time::Span::from_millis(50);
+    let running = tokio::spawn(async move {
+        runner()
+            .run(attempt(Target::Command(target)), CancelSignal::never())
+            .await
+    });
+    while !folder.path().join("pids").exists() {
+        tokio::task::yield_now().await;
+    }
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    wait_until_gone(&wait_for_pids(folder.path()));
+}
+
+#[tokio::test]
+async fn killing_the_supervisor_ends_the_commands_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = two_deaf_processes(folder.path());
+    let parent = folder.path().join("parent");
+    let target = sh(&format!("echo $PPID > {}; {script}", parent.display()));
+    let running = tokio::spawn(async move {
+        runner()
+            .run(attempt(Target::Command(target)), CancelSignal::never())
+            .await
+    });
+    while !folder.path().join("pids").exists() {
+        tokio::task::yield_now().await;
+    }
+    let supervisor: i32 = std::fs::read_to_string(parent).unwrap().trim().parse().unwrap();
+    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
+    let outcome = running.await.unwrap();
+    assert!(outcome.error.unwrap().starts_with("command_supervisor_lost: "));
+    wait_until_gone(&wait_for_pids(folder.path()));
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_running_in_its_group_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let script = format!("sleep 1000 & echo $! > {}", pids.display());
+    let outcome = runner()
+        .run(attempt(Target::Command(sh(&script))), CancelSignal::never())
+        .await;
+    assert_eq!(outcome.verdict, Verdict::Succeeded);
+    wait_until_gone(&wait_for_pids(folder.path()));
+}
+
+#[tokio::test]
+async fn a_process_that_left_the_group_does_not_hold_the_attempt_up() {
+    let target = argv(&["setsid", "-f", "sleep", "2"]);
+    let outcome = runner()
+        .run(attempt(Target::Command(target)), CancelSignal::never())
+        .await;
+    assert_eq!(outcome.verdict, Verdict::Succeeded);
+}
+
+/// The supervisor itself, spoken to by hand.
+struct Spoken {
+    child: Child,
+    reports: BufReader<std::process::ChildStdout>,
+}
+
+impl Spoken {
+    fn start(args: &[&str], first: &[u8]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fencepost"))
+            .arg(SUPERVISE)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let reports = BufReader::new(child.stdout.take().unwrap());
+        let mut spoken = Self { child, reports };
+        spoken.order(first);
+        spoken
+    }
+
+    fn order(&mut self, bytes: &[u8]) {
+        self.child.stdin.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    fn report(&mut self) -> String {
+        let mut line = String::new();
+        self.reports.read_line(&mut line).unwrap();
+        line.trim_end().split(' ').next().unwrap().to_owned()
+    }
+
+    /// Closes the orders and returns all that is still reported.
+    fn rest(mut self) -> (String, Option<i32>) {
+        drop(self.child.stdin.take());
+        let mut rest = String::new();
+        self.reports.read_to_string(&mut rest).unwrap();
+        (rest, self.child.wait().unwrap().code())
+    }
+}
+
+#[test]
+fn the_end_of_the_orders_ends_the_program() {
+    let mut spoken = Spoken::start(&["30000", "-", "--", "sleep", "1000"], b"payload 0\n");
+    assert_eq!(spoken.report(), "started");
+    assert_eq!(spoken.rest(), ("signalled 15\n".to_owned(), Some(0)));
+}
+
+#[test]
+fn an_order_that_cannot_be_read_ends_the_program() {
+    let mut spoken = Spoken::start(&["30000", "-", "--", "sleep", "1000"], b"payload 0\nlease soon\n");
+    assert_eq!(spoken.report(), "started");
+    assert_eq!(spoken.report(), "signalled");
+}
+
+#[test]
+fn a_supervisor_called_wrongly_starts_nothing() {
+    for args in [
+        &[][..],
+        &["x", "-", "--", "true"],
+        &["1", "y", "--", "true"],
+        &["1", "-", "true"],
+        &["1", "-", "--"],
+    ] {
+        assert_eq!(Spoken::start(args, b"").rest(), (String::new(), Some(2)), "{args:?}");
+    }
+    for first in [
+        &b""[..],
+        b"payload\n",
+        b"payload -1\n",
+        b"payload 9\nshort",
+        b"payload 99999999999\n",
+        b"stop\n",
+    ] {
+        let spoken = Spoken::start(&["1", "-", "--", "true"], first);
+        assert_eq!(spoken.rest(), (String::new(), Some(2)), "{first:?}");
+    }
+}
