@@ -3,4 +3,6 @@
 //! Start at `store.rs`.
 
 pub mod batch;
+pub mod codec;
+pub mod keys;
 pub mod store;

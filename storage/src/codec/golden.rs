@@ -1,0 +1,83 @@
+//! The golden bytes: what the first format wrote stays readable and stays what is written.
+//!
+//! Owns: the comparison with `storage/golden/v1.hex`. A new format adds a file and keeps this one.
+//! Next: `samples.rs`.
+
+use super::*;
+use super::{decode_scope, encode_scope, samples};
+use crate::keys::{key_bytes, scope_key};
+use std::fmt::Write as _;
+
+const GOLDEN: &str = include_str!("../../golden/v1.hex");
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len() / 2)
+        .map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
+        .collect()
+}
+
+/// `kind key value`, a line each.
+fn lines() -> Vec<String> {
+    let mut lines: Vec<String> = samples::rows()
+        .iter()
+        .map(|row| {
+            let mut value = Vec::new();
+            encode_row(row, &mut value);
+            let kind = crate::keys::Kind::of_row(&row.key());
+            format!("{kind:?} {} {}", hex(&key_bytes(&row.key())), hex(&value))
+        })
+        .collect();
+    let scope = samples::scope();
+    let (key, value) = (scope_key(scope.scope), encode_scope(&scope));
+    lines.push(format!("Scope {} {}", hex(&key), hex(&value)));
+    lines
+}
+
+#[test]
+fn what_is_written_is_what_was_always_written() {
+    let written = lines();
+    let golden: Vec<&str> = GOLDEN.lines().collect();
+    assert_eq!(
+        golden.len(),
+        written.len(),
+        "lines as they would be now:\n{}",
+        written.join("\n")
+    );
+    for (golden, written) in golden.iter().zip(&written) {
+        assert_eq!(golden, written);
+    }
+}
+
+#[test]
+fn what_was_written_is_read_as_it_was_meant() {
+    let mut rows = samples::rows().into_iter();
+    for line in GOLDEN.lines() {
+        let parts: Vec<&str> = line.split(' ').collect();
+        let (key, value) = (unhex(parts[1]), unhex(parts[2]));
+        if parts[0] == "Scope" {
+            assert_eq!(decode_scope(&key, &value), Ok(samples::scope()));
+        } else {
+            assert_eq!(decode_row(&key, &value), Ok(rows.next().unwrap()));
+        }
+    }
+    assert!(rows.next().is_none());
+}
+
+#[test]
+fn every_kind_of_row_has_golden_bytes() {
+    let kinds: Vec<&str> = GOLDEN.lines().filter_map(|line| line.split(' ').next()).collect();
+    for kind in crate::keys::KINDS {
+        let is_there = kinds.contains(&format!("{kind:?}").as_str());
+        assert!(
+            is_there || kind == crate::keys::Kind::Chain,
+            "no golden bytes of {kind:?}"
+        );
+    }
+}
