@@ -123,6 +123,19 @@ pub struct Scan {
 /// A key and its value.
 pub type KeyValue = (Bytes, Bytes);
 
+/// Facts about a store, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreFacts {
+    /// `fjall`, `model`, …
+    pub engine: String,
+    /// Where it lies, when it lies on a disk.
+    pub folder: Option<String>,
+    /// Newest sequence that is durable.
+    pub high_water: u64,
+    /// Chain hash at that sequence, hexadecimal.
+    pub chain: String,
+}
+
 /// The store. Reads show only synced state; a commit is acknowledged only after its sync.
 pub trait Store: Send + Sync + 'static {
     /// Owns a scope; itself a commit.
@@ -137,6 +150,13 @@ pub trait Store: Send + Sync + 'static {
     fn get(&self, keys: Vec<Vec<u8>>) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>>;
     /// Rows of a range.
     fn scan(&self, scan: Scan) -> BoxFuture<'static, Result<Vec<KeyValue>, StoreError>>;
-    /// The store's time.
+    /// The store's time. Ready at once where the store is in this process.
     fn now(&self, scope: Scope) -> BoxFuture<'static, Result<Stated, StoreError>>;
+    /// Whether batches that make work are refused for want of room. Advisory: a shell asks before it
+    /// steps; the answer `Full` to a commit is what counts.
+    fn is_full(&self) -> bool {
+        false
+    }
+    /// Facts for people.
+    fn describe(&self) -> StoreFacts;
 }
