@@ -88,6 +88,32 @@ pub const OFFER_SLOTS_MAX: u32 = 1_024;
 pub const WORKER_SLOTS_DEFAULT: u32 = 64;
 /// Attempts that one worker may run at once.
 pub const WORKER_SLOTS_MAX: u32 = 65_536;
+/// Interval at which a worker asks every shard for work, hinted or not.
+pub const WORKER_SWEEP_MS: u64 = 1_000;
+/// An unanswered offer or begin is sent again under the same number after this long.
+pub const OFFER_REPEAT_MS: u64 = 2_000;
+/// Repeats of an unanswered offer before the worker takes a new number.
+pub const OFFER_REPEATS_MAX: u32 = 4;
+/// Offers given up without an answer that a worker remembers per shard, to hand back late grants.
+pub const OFFERS_GIVEN_UP_MAX: usize = 16;
+/// Heartbeats per shard that may still be answered.
+pub const BEATS_OPEN_MAX: usize = 16;
+/// Attempts in one heartbeat message.
+pub const HEARTBEAT_ITEMS_MAX: usize = 4_096;
+/// Outcomes in one message.
+pub const OUTCOME_ITEMS_MAX: usize = 1_024;
+/// Bytes of error texts and outputs in one message of outcomes, soft.
+pub const OUTCOME_BYTES_MAX: usize = 4 << 20;
+/// Outcomes not yet recorded beyond which a worker takes no new work.
+pub const OUTCOMES_UNRECORDED_MAX: usize = 8_192;
+/// First delay before outcomes are sent again; doubles with each.
+pub const OUTCOME_RETRY_FIRST_MS: u64 = 1_000;
+/// Longest delay before outcomes are sent again.
+pub const OUTCOME_RETRY_CAP_MS: u64 = 15_000;
+/// Times that a hand-back is sent while it is not acknowledged.
+pub const HAND_BACK_SENDS_MAX: u32 = 4;
+/// Hand-backs per shard that are sent again while they are not acknowledged.
+pub const HAND_BACKS_OPEN_MAX: usize = 4_096;
 /// Leases of one shard at once.
 pub const LEASES_PER_SHARD_MAX: usize = 65_536;
 
@@ -185,3 +211,7 @@ const _: () = assert!(CONNECT_MS * (CONNECT_TRIES_MAX as u64) < ATTEMPT_TIMEOUT_
 const _: () = assert!(OUTPUT_TAIL_BYTES_MAX <= ANSWER_BODY_BYTES_MAX);
 const _: () = assert!(RETRY_AFTER_MS_MAX <= BACKOFF_CAP_MS_MAX);
 const _: () = assert!(GRACE_MS <= GRACE_MS_MAX);
+const _: () = assert!(OFFER_REPEAT_MS * (OFFER_REPEATS_MAX as u64 + 1) + LEASE_MARGIN_MS < LEASE_MS);
+const _: () = assert!(OFFER_REPEAT_MS < HEARTBEAT_MS && OUTCOME_RETRY_CAP_MS < LEASE_MS);
+const _: () =
+    assert!(WORKER_SLOTS_DEFAULT <= WORKER_SLOTS_MAX && WORKER_SLOTS_DEFAULT as usize <= OUTCOMES_UNRECORDED_MAX);

@@ -1,0 +1,98 @@
+//! What is true of a worker between any two steps.
+//!
+//! Owns: the list. Must never: repair. Used by the property tests and the simulator. Next: `tests/`.
+
+use super::WorkerMachine;
+use super::book::{Phase, ShardBook};
+use super::drain::Stage;
+use super::timers::Timer;
+use crate::ids::ShardId;
+use crate::limits;
+
+impl WorkerMachine {
+    /// Panics if the machine contradicts itself. Costs what is held.
+    pub fn check(&self) {
+        let runs: usize = self.books.iter().map(|book| book.runs.len()).sum();
+        let done: usize = self.books.iter().map(|book| book.done.len()).sum();
+        let promised: u32 = self
+            .books
+            .iter()
+            .filter_map(|book| book.offer.as_ref())
+            .map(|o| o.promised)
+            .sum();
+        assert_eq!(runs, self.used as usize, "each run uses one slot");
+        assert_eq!(done, self.unrecorded, "each ended run is unrecorded");
+        assert_eq!(promised, self.promised, "promises are those of open offers");
+        assert!(
+            self.used + self.promised <= self.config.slots,
+            "no slot is used or promised twice"
+        );
+        assert!(
+            self.stage == Stage::Working || self.asking.is_empty(),
+            "a draining worker asks nobody"
+        );
+        let mut timers = usize::from(self.stage == Stage::Working);
+        for (number, book) in self.books.iter().enumerate() {
+            let shard = ShardId(number as u16);
+            assert!(
+                !(self.asking.contains(&shard) && book.offer.is_some()),
+                "one open offer per shard"
+            );
+            self.check_bounds(book);
+            timers += self.check_timers(shard, book);
+        }
+        assert!(
+            timers <= self.timers.count() && self.timers.count() <= timers + 1,
+            "no timer without a cause"
+        );
+    }
+
+    fn check_bounds(&self, book: &ShardBook) {
+        assert!(book.given_up.len() <= limits::OFFERS_GIVEN_UP_MAX);
+        assert!(book.beats.len() <= limits::BEATS_OPEN_MAX);
+        assert!(book.hand_backs.len() <= limits::HAND_BACKS_OPEN_MAX);
+        let sent = book.done.values().filter(|done| done.sent_at.is_some()).count();
+        assert_eq!(sent, book.in_flight, "sent and unrecorded");
+        let unsent = book.unsent.iter().filter(|key| book.done.contains_key(key)).count();
+        assert_eq!(sent + unsent, book.done.len(), "each outcome is sent or in line");
+        for key in book.runs.keys().chain(book.done.keys()) {
+            assert!(!book.hand_backs.contains_key(key), "what was handed back is gone");
+        }
+        assert!(
+            book.runs.keys().all(|key| !book.done.contains_key(key)),
+            "a run has ended or not"
+        );
+        let held = book.held().next().is_some();
+        assert!(!held || book.heartbeat_at.is_some(), "what is held is renewed");
+        assert!(
+            book.done.is_empty() || book.outcomes_at.is_some(),
+            "what is unrecorded is sent again"
+        );
+    }
+
+    fn check_timers(&self, shard: ShardId, book: &ShardBook) -> usize {
+        let mut wanted = vec![
+            (book.heartbeat_at, Timer::Heartbeat(shard)),
+            (book.outcomes_at, Timer::Outcomes(shard)),
+            (book.hand_backs_at, Timer::HandBacks(shard)),
+        ];
+        if let Some(offer) = &book.offer {
+            assert!(offer.repeat_at.is_some(), "an open offer is repeated");
+            wanted.push((offer.repeat_at, Timer::Offer(shard)));
+        }
+        for ((id, token), run) in &book.runs {
+            assert!(
+                run.told_lost || run.lease_at.is_some(),
+                "a lease that is held ends some day"
+            );
+            wanted.push((run.lease_at, Timer::Lease(*id, *token)));
+            if let Phase::Beginning { begin_at, .. } = &run.phase {
+                wanted.push((*begin_at, Timer::Begin(*id, *token)));
+            }
+        }
+        let armed = wanted.iter().filter_map(|(at, timer)| at.map(|at| (at, *timer)));
+        armed
+            .inspect(|(at, timer)| assert!(self.timers.has(*at, *timer), "armed"))
+            .count()
+    }
+}

@@ -1,0 +1,203 @@
+//! Taking grants: which to start, which to hand back, and until when they may run.
+//!
+//! Owns: the way from a grant to a start. Must never: start what was handed back, or start an
+//! at-most-once attempt before its begin is durable (F15). Next: `leases.rs`.
+
+use super::WorkerMachine;
+use super::book::{Key, OpenOffer, Phase, Run, ShardBook};
+use super::io::WorkerEffect;
+use super::timers::Timer;
+use crate::ids::{OfferId, ShardId, ShardOwner};
+use crate::job::Delivery;
+use crate::lease_manager::io::Grant;
+use crate::time::{Monotonic, Span};
+
+/// An answer to an offer.
+pub(super) struct Answer {
+    pub(super) offer: OfferId,
+    pub(super) grants: Vec<Grant>,
+    pub(super) waited: Span,
+    pub(super) more: bool,
+}
+
+/// What the answered number is to us.
+enum Asked {
+    /// The open offer: its grants are for us to run.
+    Open(OpenOffer),
+    /// Given up unanswered: none of its grants was seen, all go back.
+    GivenUp,
+    /// Answered before, or never ours: what was seen is a repetition, the rest goes back.
+    Closed,
+}
+
+impl WorkerMachine {
+    pub(super) fn on_granted(
+        &mut self,
+        now: Monotonic,
+        from: ShardOwner,
+        answer: Answer,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let shard = from.shard;
+        let Some(book) = self.book_mut(shard) else { return };
+        book.hear(from);
+        let asked = self.match_offer(shard, answer.offer);
+        let mut back = Vec::new();
+        let granted_some = !answer.grants.is_empty();
+        for grant in answer.grants {
+            let key = (grant.job.id, grant.token);
+            if !self.is_news(shard, &key, &asked) {
+                continue;
+            }
+            if let Some(book) = self.book_mut(shard) {
+                book.seen.note(grant.token);
+            }
+            match self.lease_end(now, &asked, answer.waited, grant.length) {
+                Some(ends_at) if self.shard_of(key.0) == shard => self.take(now, shard, grant, ends_at, effects),
+                Some(_) | None => back.push(key),
+            }
+        }
+        self.hand_back(now, shard, back, effects);
+        if let Asked::Open(_) = asked {
+            self.after_answer(shard, granted_some && answer.more);
+        }
+    }
+
+    fn match_offer(&mut self, shard: ShardId, id: OfferId) -> Asked {
+        let Some(book) = self.book_mut(shard) else {
+            return Asked::Closed;
+        };
+        if let Some(place) = book.given_up.iter().position(|old| *old == id) {
+            book.given_up.remove(place);
+            return Asked::GivenUp;
+        }
+        match book.offer.as_ref().is_some_and(|offer| offer.id == id) {
+            true => self.close_offer(shard).map_or(Asked::Closed, Asked::Open),
+            false => Asked::Closed,
+        }
+    }
+
+    fn is_news(&self, shard: ShardId, key: &Key, asked: &Asked) -> bool {
+        let Some(book) = self.books.get(usize::from(shard.0)) else {
+            return false;
+        };
+        match asked {
+            Asked::Open(_) | Asked::GivenUp => !book.knows(key),
+            Asked::Closed => !book.knows(key) && book.seen.is_new(key.1),
+        }
+    }
+
+    /// End of a lease by our own count (F13): never later than the owner's, which counts the full
+    /// length from releasing the grant. `None` if it must go back: not asked for, no slot, too late.
+    fn lease_end(&self, now: Monotonic, asked: &Asked, waited: Span, length: Span) -> Option<Monotonic> {
+        let Asked::Open(offer) = asked else { return None };
+        let room = self.room() > 0;
+        let length = length - self.config.lease_margin;
+        let ends_at = (offer.sent_at + waited + length).min(now + length);
+        (room && ends_at > now).then_some(ends_at)
+    }
+
+    fn take(
+        &mut self,
+        now: Monotonic,
+        shard: ShardId,
+        grant: Grant,
+        ends_at: Monotonic,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let (id, token) = (grant.job.id, grant.token);
+        let mut run = Run {
+            phase: Phase::Running,
+            ends_at,
+            lease_at: None,
+            told_cancel: false,
+            told_lost: false,
+            told_drain: false,
+        };
+        self.timers
+            .move_to(&mut run.lease_at, Some(ends_at), Timer::Lease(id, token));
+        match grant.job.spec.delivery {
+            Delivery::AtLeastOnce => {
+                let left = ends_at.since(now);
+                effects.push(WorkerEffect::StartAttempt { grant, shard, left });
+            }
+            Delivery::AtMostOnce => {
+                let mut begin_at = None;
+                let again_at = Self::after(now, self.config.offer_repeat);
+                self.timers
+                    .move_to(&mut begin_at, Some(again_at), Timer::Begin(id, token));
+                let grant = Box::new(grant);
+                run.phase = Phase::Beginning { grant, begin_at };
+                effects.push(WorkerEffect::SendBegin { shard, id, token });
+            }
+        }
+        self.used += 1;
+        let heartbeat_at = Self::after(now, self.config.heartbeat);
+        let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
+            return;
+        };
+        book.runs.insert((id, token), run);
+        if book.heartbeat_at.is_none() {
+            self.timers
+                .move_to(&mut book.heartbeat_at, Some(heartbeat_at), Timer::Heartbeat(shard));
+        }
+    }
+
+    fn after_answer(&mut self, shard: ShardId, more: bool) {
+        let Some(book) = self.book_mut(shard) else { return };
+        book.slow = false;
+        book.hinted |= more;
+        if book.hinted {
+            self.put_in_line(shard);
+        }
+    }
+
+    /// The begin is durable: start it. One that was given up meanwhile is not known any more.
+    pub(super) fn on_begun(&mut self, now: Monotonic, key: Key, effects: &mut Vec<WorkerEffect>) {
+        let shard = self.shard_of(key.0);
+        let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
+            return;
+        };
+        let Some(run) = book.runs.get_mut(&key) else { return };
+        match std::mem::replace(&mut run.phase, Phase::Running) {
+            Phase::Running => {}
+            Phase::Beginning { grant, mut begin_at } => {
+                self.timers.move_to(&mut begin_at, None, Timer::Begin(key.0, key.1));
+                let left = run.ends_at.since(now);
+                effects.push(WorkerEffect::StartAttempt {
+                    grant: *grant,
+                    shard,
+                    left,
+                });
+            }
+        }
+    }
+
+    pub(super) fn on_begin_due(&mut self, now: Monotonic, key: Key, effects: &mut Vec<WorkerEffect>) {
+        let shard = self.shard_of(key.0);
+        let again_at = Self::after(now, self.config.offer_repeat);
+        let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
+            return;
+        };
+        let Some(run) = book.runs.get_mut(&key) else { return };
+        let Phase::Beginning { begin_at, .. } = &mut run.phase else {
+            return;
+        };
+        *begin_at = None;
+        let (id, token) = key;
+        self.timers.move_to(begin_at, Some(again_at), Timer::Begin(id, token));
+        effects.push(WorkerEffect::SendBegin { shard, id, token });
+    }
+
+    /// Takes a run out and frees its slot.
+    pub(super) fn remove_run(&mut self, shard: ShardId, key: Key) -> Option<Run> {
+        let book: &mut ShardBook = self.books.get_mut(usize::from(shard.0))?;
+        let mut run = book.runs.remove(&key)?;
+        self.timers.move_to(&mut run.lease_at, None, Timer::Lease(key.0, key.1));
+        if let Phase::Beginning { begin_at, .. } = &mut run.phase {
+            self.timers.move_to(begin_at, None, Timer::Begin(key.0, key.1));
+        }
+        self.used -= 1;
+        Some(run)
+    }
+}

@@ -1,0 +1,197 @@
+//! Asking shards for work: only as much as there is room, each shard in its turn.
+//!
+//! Owns: offers and the slots promised to them. Must never: promise a slot twice (F15: no prefetch).
+//! Hints say whom to ask; the sweep asks everyone, for hints may be lost (F8). Next: `grants.rs`.
+
+use super::WorkerMachine;
+use super::book::OpenOffer;
+use super::drain::Stage;
+use super::io::WorkerEffect;
+use super::timers::Timer;
+use crate::ids::{OfferId, ShardId};
+use crate::limits;
+use crate::time::Monotonic;
+use std::ops::Bound;
+
+impl WorkerMachine {
+    pub(super) fn on_hint(&mut self, shard: ShardId) {
+        let Some(book) = self.book_mut(shard) else { return };
+        book.hinted = true;
+        if book.offer.is_none() {
+            self.put_in_line(shard);
+        }
+    }
+
+    /// To be asked when there is room.
+    pub(super) fn put_in_line(&mut self, shard: ShardId) {
+        if self.stage == Stage::Working {
+            self.asking.insert(shard);
+        }
+    }
+
+    pub(super) fn on_sweep_due(&mut self, now: Monotonic) {
+        if self.stage != Stage::Working {
+            return;
+        }
+        let sweep = self.config.sweep;
+        for (number, book) in self.books.iter().enumerate() {
+            let asked_lately = book.asked_at.is_some_and(|at| now.since(at) < sweep);
+            if book.offer.is_none() && !asked_lately {
+                self.asking.insert(ShardId(number as u16));
+            }
+        }
+        self.timers.arm(Self::after(now, sweep), Timer::Sweep);
+    }
+
+    /// Sends offers while there is room and someone to ask.
+    pub(super) fn ask(&mut self, now: Monotonic, effects: &mut Vec<WorkerEffect>) {
+        while self.room() > 0 {
+            let Some(shard) = self.next_to_ask() else { return };
+            let slots = self.share_of(shard);
+            self.asking.remove(&shard);
+            self.asked_last = shard;
+            self.offer_last += 1;
+            let id = OfferId(self.offer_last);
+            let mut offer = OpenOffer {
+                id,
+                slots,
+                promised: slots,
+                sent_at: now,
+                repeats: 0,
+                repeat_at: None,
+            };
+            let repeat_at = Some(Self::after(now, self.config.offer_repeat));
+            self.timers
+                .move_to(&mut offer.repeat_at, repeat_at, Timer::Offer(shard));
+            self.promised += slots;
+            let queues = self.config.queues.clone();
+            let Some(book) = self.book_mut(shard) else { return };
+            book.hinted = false;
+            book.asked_at = Some(now);
+            book.offer = Some(offer);
+            effects.push(WorkerEffect::SendOffer {
+                shard,
+                offer: id,
+                slots,
+                queues,
+            });
+        }
+    }
+
+    /// Free slots that nobody was promised; none while outcomes pile up or in a drain.
+    pub(super) fn room(&self) -> u32 {
+        if self.stage != Stage::Working || self.unrecorded >= self.config.outcome_count_max {
+            return 0;
+        }
+        self.config
+            .slots
+            .saturating_sub(self.used)
+            .saturating_sub(self.promised)
+    }
+
+    fn next_to_ask(&self) -> Option<ShardId> {
+        let later = (Bound::Excluded(self.asked_last), Bound::Unbounded);
+        self.asking.range(later).next().or_else(|| self.asking.first()).copied()
+    }
+
+    /// An even share of the room for a shard that said it has work; a small one for the others, so
+    /// that a shard that never answers cannot hold the slots that others need.
+    fn share_of(&self, shard: ShardId) -> u32 {
+        let room = self.room();
+        let eager = self
+            .books
+            .get(usize::from(shard.0))
+            .is_some_and(|book| book.hinted && !book.slow);
+        let share = match eager {
+            true => room.div_ceil(self.asking.len().max(1) as u32),
+            false => self.share_small(),
+        };
+        share.clamp(1, limits::OFFER_SLOTS_MAX).min(room)
+    }
+
+    fn share_small(&self) -> u32 {
+        (self.config.slots / u32::from(self.config.shards.count())).max(1)
+    }
+
+    /// The same number again, so that grants whose message was lost come once more (F14); after a
+    /// few times a new number, or leases counted from the first sending would be over on arrival.
+    pub(super) fn on_offer_due(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
+        self.release_promise(shard);
+        let working = self.stage == Stage::Working;
+        let (room, small) = (self.room(), self.share_small());
+        let repeat_at = Self::after(now, self.config.offer_repeat);
+        let queues = self.config.queues.clone();
+        let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
+            return;
+        };
+        let Some(offer) = book.offer.as_mut() else { return };
+        book.slow = true;
+        offer.repeat_at = None;
+        offer.repeats += 1;
+        if offer.repeats > limits::OFFER_REPEATS_MAX {
+            return self.give_up_offer(shard);
+        }
+        self.timers
+            .move_to(&mut offer.repeat_at, Some(repeat_at), Timer::Offer(shard));
+        offer.slots = offer.slots.min(room).min(small);
+        offer.promised = offer.slots;
+        self.promised += offer.promised;
+        // Without room in a drain it still asks what was granted; without room in work it waits.
+        if offer.slots > 0 || !working {
+            let (offer, slots) = (offer.id, offer.slots);
+            effects.push(WorkerEffect::SendOffer {
+                shard,
+                offer,
+                slots,
+                queues,
+            });
+        }
+    }
+
+    pub(super) fn on_shard_away(&mut self, now: Monotonic, shard: ShardId) {
+        self.release_promise(shard);
+        let soon = Self::after(now, self.config.offer_repeat);
+        let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
+            return;
+        };
+        book.slow = true;
+        if book.heartbeat_at.is_some_and(|at| at > soon) {
+            self.timers
+                .move_to(&mut book.heartbeat_at, Some(soon), Timer::Heartbeat(shard));
+        }
+    }
+
+    /// Frees the slots kept for a shard's open offer. Grants that come all the same are taken if
+    /// there is room then, or else go back.
+    fn release_promise(&mut self, shard: ShardId) {
+        let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
+            return;
+        };
+        if let Some(offer) = book.offer.as_mut() {
+            self.promised -= offer.promised;
+            offer.promised = 0;
+        }
+    }
+
+    /// Forgets an open offer but for its number.
+    pub(super) fn give_up_offer(&mut self, shard: ShardId) {
+        let Some(offer) = self.close_offer(shard) else { return };
+        let Some(book) = self.book_mut(shard) else { return };
+        book.given_up.push_back(offer.id);
+        if book.given_up.len() > limits::OFFERS_GIVEN_UP_MAX {
+            book.given_up.pop_front();
+        }
+        if book.hinted {
+            self.put_in_line(shard);
+        }
+    }
+
+    /// Takes the open offer out and frees what was promised to it.
+    pub(super) fn close_offer(&mut self, shard: ShardId) -> Option<OpenOffer> {
+        self.release_promise(shard);
+        let book = self.books.get_mut(usize::from(shard.0))?;
+        let mut offer = book.offer.take()?;
+        self.timers.move_to(&mut offer.repeat_at, None, Timer::Offer(shard));
+        Some(offer)
+    }
+}
