@@ -1,6 +1,8 @@
 //! Fencepost.
 
+pub mod api;
 pub mod cli;
 pub mod gateway;
 pub mod net;
+pub mod problem;
 pub mod targets;

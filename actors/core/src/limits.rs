@@ -136,6 +136,8 @@ pub const MAILBOX_MAX: usize = 1_024;
 
 /// Tolerance: at most this late is on time.
 pub const TOLERANCE_MS: u64 = 60_000;
+/// Shortest interval of a schedule.
+pub const INTERVAL_MS_MIN: u64 = 1;
 /// Longest jitter window.
 pub const JITTER_MS_MAX: u64 = 86_400_000;
 /// Occurrences that policy `all` keeps by default.
@@ -144,6 +146,8 @@ pub const CATCH_UP_CAP_DEFAULT: u32 = 100;
 pub const CATCH_UP_CAP_MAX: u32 = 100_000;
 /// Jobs that one backlog releases a second by default.
 pub const CATCH_UP_RATE_DEFAULT: u32 = 50;
+/// Jobs that one backlog may release a second at most.
+pub const CATCH_UP_RATE_MAX: u32 = 10_000;
 /// Backlog rows of one schedule before they are merged.
 pub const BACKLOG_SPANS_MAX: usize = 8;
 /// Occurrences that one backlog step may release.

@@ -1,0 +1,271 @@
+//! One mapping from refusals to what callers see: HTTP status, problem document, exit code.
+//!
+//! Owns: the table, the problem document (RFC 9457) and the refusals that only HTTP knows. Must never:
+//! show Debug output, a secret or a path of the machine. Next: `api/` (writes it), `cli/` (reads it).
+
+use fencepost_core::refusal::{Refusal, RefusalKind};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Exit codes of the command line; `docs/cli.md` shows the same table (a test compares them).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done.
+    Ok = 0,
+    /// The operation failed.
+    Failed = 1,
+    /// The command line itself is wrong.
+    Usage = 2,
+    /// Nothing of that name.
+    NotFound = 3,
+    /// No permission.
+    Permission = 4,
+    /// It clashes with what is there.
+    Conflict = 5,
+    /// The server cannot be reached, or takes nothing now.
+    Unreachable = 6,
+    /// Timed out: the outcome is unknown.
+    Unknown = 7,
+    /// An expression, zone, file or field did not validate.
+    Invalid = 8,
+    /// Interrupted by Ctrl-C.
+    Interrupted = 130,
+}
+
+/// Every exit code with its meaning, in order.
+pub const EXITS: &[(Exit, &str)] = &[
+    (Exit::Ok, "done"),
+    (Exit::Failed, "the operation failed"),
+    (Exit::Usage, "the command line itself is wrong"),
+    (Exit::NotFound, "nothing of that name or id"),
+    (
+        Exit::Permission,
+        "the token is missing or wrong, or the server does not allow it",
+    ),
+    (
+        Exit::Conflict,
+        "it clashes with what is there: taken name, changed version, reused key, wrong state",
+    ),
+    (
+        Exit::Unreachable,
+        "the server cannot be reached, or takes nothing at the moment",
+    ),
+    (
+        Exit::Unknown,
+        "timed out, or the connection broke after the request was sent: the outcome is unknown",
+    ),
+    (Exit::Invalid, "an expression, zone, file or field did not validate"),
+    (Exit::Interrupted, "interrupted by Ctrl-C"),
+];
+
+/// One row: what a refusal of this kind becomes.
+struct Mapping {
+    kind: RefusalKind,
+    status: u16,
+    exit: Exit,
+    retryable: bool,
+    title: &'static str,
+}
+
+const fn row(kind: RefusalKind, status: u16, exit: Exit, retryable: bool, title: &'static str) -> Mapping {
+    Mapping {
+        kind,
+        status,
+        exit,
+        retryable,
+        title,
+    }
+}
+
+/// The one table.
+const MAPPINGS: &[Mapping] = &[
+    row(
+        RefusalKind::Invalid,
+        400,
+        Exit::Invalid,
+        false,
+        "The request did not validate",
+    ),
+    row(
+        RefusalKind::NotFound,
+        404,
+        Exit::NotFound,
+        false,
+        "Nothing of that name",
+    ),
+    row(RefusalKind::Forbidden, 403, Exit::Permission, false, "Not allowed"),
+    row(
+        RefusalKind::Conflict,
+        409,
+        Exit::Conflict,
+        false,
+        "It clashes with what is there",
+    ),
+    row(
+        RefusalKind::Precondition,
+        412,
+        Exit::Conflict,
+        false,
+        "It has changed since",
+    ),
+    row(
+        RefusalKind::KeyReused,
+        422,
+        Exit::Conflict,
+        false,
+        "The idempotency key was used with another body",
+    ),
+    row(RefusalKind::TooLarge, 413, Exit::Invalid, false, "Too large"),
+    row(RefusalKind::Limited, 429, Exit::Failed, true, "A limit is reached"),
+    row(RefusalKind::Unavailable, 503, Exit::Unreachable, true, "Not now"),
+    row(RefusalKind::StorageFull, 507, Exit::Failed, true, "The disk is full"),
+];
+
+/// A problem document (`application/problem+json`, RFC 9457).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// `urn:fencepost:problem:` and the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The same for all problems of this status.
+    pub title: String,
+    /// HTTP status.
+    pub status: u16,
+    /// Stable, snake_case; programs decide on this.
+    pub code: String,
+    /// Which field, in dots and brackets: `schedule.cron[0]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// What is wrong, one sentence.
+    pub detail: String,
+    /// What to do next.
+    pub hint: String,
+    /// Names this request in the server's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// Whether the same request may succeed later without a change.
+    pub retryable: bool,
+}
+
+impl Problem {
+    /// What a refusal becomes.
+    pub fn of(refusal: &Refusal) -> Problem {
+        let found = MAPPINGS.iter().find(|mapping| mapping.kind == refusal.kind);
+        let (status, retryable, title) = found.map_or((500, false, "Failed"), |m| (m.status, m.retryable, m.title));
+        Problem {
+            kind: format!("urn:fencepost:problem:{}", refusal.code),
+            title: title.to_owned(),
+            status,
+            code: refusal.code.to_owned(),
+            field: refusal.field.clone(),
+            detail: refusal.detail.clone(),
+            hint: refusal.hint.clone(),
+            request_id: None,
+            retryable,
+        }
+    }
+
+    /// A problem that only HTTP knows (401, 405, 408, 415 and so on).
+    pub fn http(status: u16, code: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Problem {
+        Problem {
+            kind: format!("urn:fencepost:problem:{code}"),
+            title: http_title(status).to_owned(),
+            status,
+            code: code.to_owned(),
+            field: None,
+            detail: detail.into(),
+            hint: hint.into(),
+            request_id: None,
+            retryable: matches!(status, 408 | 429 | 503),
+        }
+    }
+
+    /// The exit code of the command line for this problem.
+    pub fn exit(&self) -> Exit {
+        exit_of_status(self.status)
+    }
+}
+
+/// The exit code for an HTTP status.
+pub fn exit_of_status(status: u16) -> Exit {
+    if let Some(found) = MAPPINGS.iter().find(|mapping| mapping.status == status) {
+        return found.exit;
+    }
+    match status {
+        200..=399 => Exit::Ok,
+        401 => Exit::Permission,
+        408 => Exit::Unknown,
+        411 | 415 | 431 => Exit::Invalid,
+        _ => Exit::Failed,
+    }
+}
+
+/// The exit code for a refusal that never crossed HTTP.
+pub fn exit_of(refusal: &Refusal) -> Exit {
+    Problem::of(refusal).exit()
+}
+
+fn http_title(status: u16) -> &'static str {
+    match status {
+        400 => "The request did not validate",
+        401 => "No valid token",
+        403 => "Not allowed",
+        404 => "Nothing of that name",
+        405 => "The method does not fit",
+        408 => "The request came too slowly",
+        413 => "Too large",
+        415 => "The content type does not fit",
+        431 => "Too many headers",
+        500 => "The server failed",
+        503 => "Not now",
+        _ => "Refused",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_refusal_has_one_row_with_a_status_of_its_own() {
+        let kinds = [
+            RefusalKind::Invalid,
+            RefusalKind::NotFound,
+            RefusalKind::Forbidden,
+            RefusalKind::Conflict,
+            RefusalKind::Precondition,
+            RefusalKind::KeyReused,
+            RefusalKind::TooLarge,
+            RefusalKind::Limited,
+            RefusalKind::Unavailable,
+            RefusalKind::StorageFull,
+        ];
+        for kind in kinds {
+            assert_eq!(MAPPINGS.iter().filter(|m| m.kind == kind).count(), 1, "{kind:?}");
+        }
+        for mapping in MAPPINGS {
+            let same = MAPPINGS.iter().filter(|m| m.status == mapping.status).count();
+            assert_eq!(same, 1, "status {}", mapping.status);
+        }
+    }
+
+    #[test]
+    fn a_problem_reads_back_and_keeps_its_exit_code() {
+        let refusal = Refusal::new(
+            RefusalKind::Precondition,
+            "version_changed",
+            "It is 3 now.",
+            "Read it again.",
+        )
+        .at("If-Match");
+        let problem = Problem::of(&refusal);
+        assert_eq!((problem.status, problem.exit()), (412, Exit::Conflict));
+        let text = serde_json::to_string(&problem).unwrap();
+        assert!(
+            text.contains("\"type\":\"urn:fencepost:problem:version_changed\""),
+            "{text}"
+        );
+        assert_eq!(serde_json::from_str::<Problem>(&text).unwrap(), problem);
+    }
+}
