@@ -12,6 +12,7 @@ const PAGE: &str = "docs/cases.md";
 const LISTS: &[&str] = &[
     "actors/tests/cases/behaviour-ids.txt",
     "actors/tests/cases/cron-ids.txt",
+    "actors/tests/cases/history-ids.txt",
 ];
 
 pub fn check(files: &[SourceFile]) -> Vec<Violation> {
@@ -46,10 +47,16 @@ fn compare(ids: &BTreeSet<&str>, page: &str, tests: &BTreeSet<String>) -> Vec<Vi
 /// Id and place of a table row `| ID | place |`.
 fn row(line: &str) -> Option<(&str, &str)> {
     let mut cells = line.strip_prefix("| ")?.split(" | ");
-    let id = cells
-        .next()
-        .filter(|id| id.starts_with("BEH-") || id.starts_with("CRON-"))?;
+    let id = cells.next().filter(|id| is_id(id))?;
     Some((id, cells.next()?.trim_end_matches(" |")))
+}
+
+/// `BEH-…`, `CRON-…` or a history, `F` and its number.
+fn is_id(cell: &str) -> bool {
+    let history = cell
+        .strip_prefix('F')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    history || cell.starts_with("BEH-") || cell.starts_with("CRON-")
 }
 
 fn problem(place: &str, tests: &BTreeSet<String>) -> Option<String> {
