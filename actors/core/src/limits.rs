@@ -94,8 +94,6 @@ pub const WORKER_SWEEP_MS: u64 = 1_000;
 pub const OFFER_REPEAT_MS: u64 = 2_000;
 /// Repeats of an unanswered offer before the worker takes a new number.
 pub const OFFER_REPEATS_MAX: u32 = 4;
-/// Offers given up without an answer that a worker remembers per shard, to hand back late grants.
-pub const OFFERS_GIVEN_UP_MAX: usize = 16;
 /// Heartbeats per shard that may still be answered.
 pub const BEATS_OPEN_MAX: usize = 16;
 /// Attempts in one heartbeat message.

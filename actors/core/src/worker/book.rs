@@ -28,8 +28,6 @@ pub(super) struct ShardBook {
     pub(super) asked_at: Option<Monotonic>,
     /// The one offer that waits for its grants.
     pub(super) offer: Option<OpenOffer>,
-    /// Offers given up unanswered: their late grants go back (F14).
-    pub(super) given_up: VecDeque<OfferId>,
     /// Which tokens cannot be new.
     pub(super) seen: Seen,
     /// Attempts that use a slot.

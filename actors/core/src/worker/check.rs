@@ -48,7 +48,6 @@ impl WorkerMachine {
     }
 
     fn check_bounds(&self, book: &ShardBook) {
-        assert!(book.given_up.len() <= limits::OFFERS_GIVEN_UP_MAX);
         assert!(book.beats.len() <= limits::BEATS_OPEN_MAX);
         assert!(book.hand_backs.len() <= limits::HAND_BACKS_OPEN_MAX);
         let sent = book.done.values().filter(|done| done.sent_at.is_some()).count();

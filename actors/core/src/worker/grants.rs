@@ -20,16 +20,6 @@ pub(super) struct Answer {
     pub(super) more: bool,
 }
 
-/// What the answered number is to us.
-enum Asked {
-    /// The open offer: its grants are for us to run.
-    Open(OpenOffer),
-    /// Given up unanswered: none of its grants was seen, all go back.
-    GivenUp,
-    /// Answered before, or never ours: what was seen is a repetition, the rest goes back.
-    Closed,
-}
-
 impl WorkerMachine {
     pub(super) fn on_granted(
         &mut self,
@@ -46,7 +36,7 @@ impl WorkerMachine {
         let granted_some = !answer.grants.is_empty();
         for grant in answer.grants {
             let key = (grant.job.id, grant.token);
-            if !self.is_news(shard, &key, &asked) {
+            if !self.is_news(shard, &key) {
                 continue;
             }
             if let Some(book) = self.book_mut(shard) {
@@ -58,39 +48,29 @@ impl WorkerMachine {
             }
         }
         self.hand_back(now, shard, back, effects);
-        if let Asked::Open(_) = asked {
+        if asked.is_some() {
             self.after_answer(shard, granted_some && answer.more);
         }
     }
 
-    fn match_offer(&mut self, shard: ShardId, id: OfferId) -> Asked {
-        let Some(book) = self.book_mut(shard) else {
-            return Asked::Closed;
-        };
-        if let Some(place) = book.given_up.iter().position(|old| *old == id) {
-            book.given_up.remove(place);
-            return Asked::GivenUp;
-        }
-        match book.offer.as_ref().is_some_and(|offer| offer.id == id) {
-            true => self.close_offer(shard).map_or(Asked::Closed, Asked::Open),
-            false => Asked::Closed,
-        }
+    /// The open offer, if this is its number. Any other was given up or answered before.
+    fn match_offer(&mut self, shard: ShardId, id: OfferId) -> Option<OpenOffer> {
+        let book = self.book_mut(shard)?;
+        let open = book.offer.as_ref().is_some_and(|offer| offer.id == id);
+        if open { self.close_offer(shard) } else { None }
     }
 
-    fn is_news(&self, shard: ShardId, key: &Key, asked: &Asked) -> bool {
-        let Some(book) = self.books.get(usize::from(shard.0)) else {
-            return false;
-        };
-        match asked {
-            Asked::Open(_) | Asked::GivenUp => !book.knows(key),
-            Asked::Closed => !book.knows(key) && book.seen.is_new(key.1),
-        }
+    /// Whether it was certainly never here. What is not news is a repetition: it runs, has run, or
+    /// was forsworn, and answering again could be a lie.
+    fn is_news(&self, shard: ShardId, key: &Key) -> bool {
+        let book = self.books.get(usize::from(shard.0));
+        book.is_some_and(|book| !book.knows(key) && book.seen.is_new(key.1))
     }
 
     /// End of a lease by our own count (F13): never later than the owner's, which counts the full
     /// length from releasing the grant. `None` if it must go back: not asked for, no slot, too late.
-    fn lease_end(&self, now: Monotonic, asked: &Asked, waited: Span, length: Span) -> Option<Monotonic> {
-        let Asked::Open(offer) = asked else { return None };
+    fn lease_end(&self, now: Monotonic, asked: &Option<OpenOffer>, waited: Span, length: Span) -> Option<Monotonic> {
+        let offer = asked.as_ref()?;
         let room = self.room() > 0;
         let length = length - self.config.lease_margin;
         let ends_at = (offer.sent_at + waited + length).min(now + length);

@@ -173,14 +173,12 @@ impl WorkerMachine {
         }
     }
 
-    /// Forgets an open offer but for its number.
+    /// Forgets an open offer; grants that come for it all the same go back (F14).
     pub(super) fn give_up_offer(&mut self, shard: ShardId) {
-        let Some(offer) = self.close_offer(shard) else { return };
-        let Some(book) = self.book_mut(shard) else { return };
-        book.given_up.push_back(offer.id);
-        if book.given_up.len() > limits::OFFERS_GIVEN_UP_MAX {
-            book.given_up.pop_front();
+        if self.close_offer(shard).is_none() {
+            return;
         }
+        let Some(book) = self.book_mut(shard) else { return };
         if book.hinted {
             self.put_in_line(shard);
         }
