@@ -132,6 +132,26 @@ impl WorkerMachine {
         }
     }
 
+    /// Forswears what was never here. On what runs, has run or went back already it keeps silent: the
+    /// heartbeats and reports say the rest.
+    pub(super) fn on_reconcile(
+        &mut self,
+        now: Monotonic,
+        from: ShardOwner,
+        items: &[Key],
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let shard = from.shard;
+        let Some(book) = self.book_mut(shard) else { return };
+        book.hear(from);
+        let mut back = items.to_vec();
+        back.retain(|key| self.is_news(shard, key));
+        if let Some(book) = self.book_mut(shard) {
+            back.iter().for_each(|(_, token)| book.seen.note(*token));
+        }
+        self.hand_back(now, shard, back, effects);
+    }
+
     /// The begin is durable: start it. One that was given up meanwhile is not known any more.
     pub(super) fn on_begun(&mut self, now: Monotonic, key: Key, effects: &mut Vec<WorkerEffect>) {
         let shard = self.shard_of(key.0);

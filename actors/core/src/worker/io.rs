@@ -66,6 +66,14 @@ pub enum WorkerInput {
         /// Which.
         items: Vec<(JobId, Token, Recorded)>,
     },
+    /// A new owner asks about grants of its predecessors that the worker has not named: those that it
+    /// has never seen are handed back, and never start here if they come after all (F14).
+    Reconcile {
+        /// From.
+        from: ShardOwner,
+        /// Which.
+        items: Vec<(JobId, Token)>,
+    },
     /// A message to a shard could not be delivered; offers and begins to it are to be sent again.
     ShardAway(ShardId),
     /// Take no new work, finish or hand back what is there.

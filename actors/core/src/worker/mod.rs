@@ -104,6 +104,7 @@ impl WorkerMachine {
                 self.on_finished(now, (id, token), outcome, effects);
             }
             WorkerInput::Recorded { from, items } => self.on_recorded(now, from, &items, effects),
+            WorkerInput::Reconcile { from, items } => self.on_reconcile(now, from, &items, effects),
             WorkerInput::ShardAway(shard) => self.on_shard_away(now, shard),
             WorkerInput::Drain => self.on_drain(now, effects),
             WorkerInput::DrainExpired => self.on_drain_expired(now, effects),

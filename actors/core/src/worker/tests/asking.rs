@@ -220,3 +220,19 @@ fn a_grant_from_the_wrong_shard_goes_back() {
     assert!(bench.starts().is_empty());
     assert_eq!(bench.hand_backs(), vec![vec![key(&stray)]]);
 }
+
+#[test]
+fn f14_a_grant_that_never_came_is_forsworn_when_asked_for() {
+    let (mut bench, offer) = Bench::asked(2);
+    bench.grant(offer, vec![plain(1, 1)], Span::ZERO);
+    bench.put(WorkerInput::ReadyHint(ShardId(0)));
+    let open = bench.offers()[0].1;
+    let lost = plain(2, 2);
+    bench.put(WorkerInput::Reconcile {
+        from: owner(2),
+        items: vec![key(&plain(1, 1)), key(&lost)],
+    });
+    assert_eq!(bench.hand_backs(), vec![vec![key(&lost)]], "what runs is not forsworn");
+    bench.grant(open, vec![lost], Span::ZERO);
+    assert_eq!(bench.starts().len(), 1, "forsworn for ever");
+}

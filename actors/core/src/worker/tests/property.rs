@@ -27,6 +27,10 @@ enum Move {
         pick: usize,
         epoch: u64,
     },
+    Reconcile {
+        pick: usize,
+        epoch: u64,
+    },
     Begun(usize),
     Finish(usize),
     Record {
@@ -48,6 +52,7 @@ fn moves() -> impl Strategy<Value = Move> {
         4 => (any::<usize>(), 1..4_u64, prop::bool::weighted(0.2))
             .prop_map(|(pick, epoch, cancel)| Move::Renew { pick, epoch, cancel }),
         1 => (any::<usize>(), 1..4_u64).prop_map(|(pick, epoch)| Move::Lose { pick, epoch }),
+        2 => (any::<usize>(), 1..4_u64).prop_map(|(pick, epoch)| Move::Reconcile { pick, epoch }),
         4 => any::<usize>().prop_map(Move::Begun),
         6 => any::<usize>().prop_map(Move::Finish),
         6 => (any::<usize>(), prop::bool::weighted(0.2), 1..4_u64)
@@ -112,6 +117,7 @@ impl World {
                     self.bench.put(WorkerInput::Lost { from, lost: vec![key] });
                 }
             }
+            Move::Reconcile { pick, epoch } => self.reconcile(pick, epoch),
             Move::Begun(pick) => {
                 if let Some((id, token)) = nth(&self.begun, pick) {
                     self.bench.put(WorkerInput::Begun { id, token });
@@ -147,6 +153,7 @@ impl World {
         }
     }
 
+    /// Answers an offer, or repeats an answer; some fresh answers are lost on their way.
     fn answer(&mut self, pick: usize, count: u8, at_most_once: bool, waited: u64, again: bool) {
         let old = (!self.answers.is_empty() && again).then(|| self.answers[pick % self.answers.len()].clone());
         let fresh = (!self.offers.is_empty()).then(|| self.offers[pick % self.offers.len()]);
@@ -158,6 +165,9 @@ impl World {
             return;
         };
         self.answers.push((shard, offer, grants.clone()));
+        if pick.is_multiple_of(5) {
+            return;
+        }
         let from = ShardOwner { shard, ..owner(1) };
         let waited = Span::from_secs(waited);
         self.bench.put(WorkerInput::Granted {
@@ -176,6 +186,17 @@ impl World {
             true => once(number, self.sequence),
             false => plain(number, self.sequence),
         }
+    }
+
+    /// Asks about a grant that was sent or is only about to be.
+    fn reconcile(&mut self, pick: usize, epoch: u64) {
+        let sent: Vec<Grant> = self.answers.iter().flat_map(|answer| answer.2.clone()).collect();
+        let Some(grant) = sent.get(pick % (sent.len() + 1)) else {
+            return;
+        };
+        let key = key(grant);
+        let from = self.owner_of(key, epoch);
+        self.bench.put(WorkerInput::Reconcile { from, items: vec![key] });
     }
 
     fn renew(&mut self, pick: usize, epoch: u64, cancel: bool) {
