@@ -4,14 +4,18 @@
 //! `worker/` (the other end of a lease). Types that all parts share: `job.rs`, `schedule.rs`,
 //! `fate.rs`, `row.rs`, `machine.rs`, `ids.rs`, `time.rs`, `limits.rs`.
 
+pub mod calendar;
 pub mod cron;
+pub mod duration;
 pub mod fate;
 pub mod ids;
+pub mod interval;
 pub mod job;
 pub mod lease_manager;
 pub mod limits;
 pub mod machine;
 pub mod name;
+pub mod once;
 pub mod refusal;
 pub mod row;
 pub mod schedule;

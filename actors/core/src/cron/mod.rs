@@ -20,6 +20,8 @@ mod times;
 mod token;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 pub use error::{CronError, CronErrorKind};

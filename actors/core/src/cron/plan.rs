@@ -23,6 +23,9 @@ const HORIZON_END: UnixSeconds = UnixSeconds(253_370_764_800 + OFFSET_BOUND_SECO
 #[derive(Debug, Clone)]
 pub struct CronPlan {
     rules: Vec<CronRule>,
+    /// The last occurrence of each rule; `UnixSeconds::BEGIN` for a rule that only means times in
+    /// gaps it skips. Without it, each search for such a rule would walk to the year 9999.
+    lasts: Vec<UnixSeconds>,
     zone: Arc<Zone>,
     gap: GapPolicy,
     overlap: OverlapPolicy,
@@ -48,12 +51,16 @@ impl CronPlan {
     ) -> Result<Self, (usize, CronError)> {
         let parse = |(index, text): (usize, &T)| CronRule::parse(text.as_ref(), seed).map_err(|e| (index, e));
         let rules = expressions.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
-        Ok(Self {
+        let mut plan = Self {
             rules,
+            lasts: Vec::new(),
             zone,
             gap,
             overlap,
-        })
+        };
+        let last = |rule| plan.previous_of(rule, HORIZON_END).unwrap_or(UnixSeconds::BEGIN);
+        plan.lasts = plan.rules.iter().map(last).collect();
+        Ok(plan)
     }
 
     /// The parsed expressions.
@@ -69,18 +76,19 @@ impl CronPlan {
     /// The first occurrence after an instant.
     pub fn next_after(&self, after: StoreTime) -> Option<StoreTime> {
         let from = UnixSeconds::at_or_before(after).plus(1);
-        let next = self.rules.iter().filter_map(|rule| self.next_of(rule, from)).min();
+        let unended = self.rules.iter().zip(&self.lasts).filter(|(_, last)| from <= **last);
+        let next = unended.filter_map(|(rule, _)| self.next_of(rule, from)).min();
         next.map(UnixSeconds::store_time)
     }
 
     /// The last occurrence before an instant.
     pub fn prev_before(&self, before: StoreTime) -> Option<StoreTime> {
         let before = UnixSeconds::at_or_after(before);
-        let previous = self
-            .rules
-            .iter()
-            .filter_map(|rule| self.previous_of(rule, before))
-            .max();
+        let previous = |(rule, last): (&CronRule, &UnixSeconds)| match *last < before {
+            true => Some(*last).filter(|last| *last > UnixSeconds::BEGIN),
+            false => self.previous_of(rule, before),
+        };
+        let previous = self.rules.iter().zip(&self.lasts).filter_map(previous).max();
         previous.map(UnixSeconds::store_time)
     }
 
