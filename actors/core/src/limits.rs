@@ -204,6 +204,10 @@ pub const ANSWER_HEAD_BYTES_MAX: usize = 64 << 10;
 pub const ANSWER_BODY_BYTES_MAX: usize = 1 << 20;
 /// Longest wait that a target may ask for with Retry-After; a longer one is shortened.
 pub const RETRY_AFTER_MS_MAX: u64 = 86_400_000;
+/// Bytes of a key or a line at a resource-side guard.
+pub const GUARD_KEY_BYTES_MAX: usize = 512;
+/// Bytes of the result that a guard stores with a key.
+pub const GUARD_RESULT_BYTES_MAX: usize = 64 << 10;
 /// Longest time between TERM and KILL of a command.
 pub const GRACE_MS_MAX: u64 = 600_000;
 /// Time between TERM and KILL of a command that names none.

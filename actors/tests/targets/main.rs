@@ -7,6 +7,7 @@
 mod command;
 mod guarded;
 mod http;
+mod payments;
 mod peers;
 mod supervised;
 mod tls;
