@@ -17,7 +17,7 @@ pub struct Slot(u16);
 pub struct ShardId(pub u16);
 
 /// How slots are cut into shards: a durable fact of the cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShardMap {
     shards: u16,
 }

@@ -10,7 +10,7 @@ use crate::time::{Span, StoreTime};
 use std::sync::Arc;
 
 /// What the user asked for; never changes after creation, shared by all copies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JobSpec {
     /// Owner of quotas; `default` until tenants exist.
     pub tenant: Name,
@@ -35,7 +35,7 @@ pub struct JobSpec {
 }
 
 /// When to try again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RetryPolicy {
     /// Attempts in all, at least 1.
     pub attempt_count_max: u32,
@@ -46,7 +46,7 @@ pub struct RetryPolicy {
 }
 
 /// What to do with an attempt that began and has no proven outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Delivery {
     /// Try again.
     AtLeastOnce,
@@ -55,7 +55,7 @@ pub enum Delivery {
 }
 
 /// Where a job comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Asked for directly; the idempotency key if one was given.
     Request {
@@ -78,7 +78,7 @@ pub enum Origin {
 }
 
 /// How an occurrence came to make a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FireCause {
     /// Its time had come.
     Due,
@@ -98,7 +98,7 @@ pub enum FireCause {
 }
 
 /// Where a job stands. `Ready` in the row may be *running*: the leased row decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobState {
     /// Its time has not come (first start, or the wait between attempts).
     Waiting,
@@ -140,7 +140,7 @@ pub const MOVES: &[(JobState, JobState)] = &[
 ];
 
 /// One unit of work with one identity.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Job {
     /// Slot and the rest.
     pub id: JobId,
@@ -175,7 +175,7 @@ pub struct Job {
 }
 
 /// Which place row names a job. At most one exists; a leased row may replace `Ready`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// In the wait range under this instant.
     Wait {
@@ -203,7 +203,7 @@ pub enum Place {
 }
 
 /// One ended attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AttemptRecord {
     /// Counted from 1.
     pub no: u32,
@@ -224,7 +224,7 @@ pub struct AttemptRecord {
 }
 
 /// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AttemptResult {
     /// The target succeeded.
     Succeeded,
@@ -241,7 +241,7 @@ pub enum AttemptResult {
 }
 
 /// What a worker reports of an attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Outcome {
     /// The verdict.
     pub verdict: Verdict,
@@ -252,7 +252,7 @@ pub struct Outcome {
 }
 
 /// The verdict of an outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// The effect is there.
     Succeeded,
@@ -276,7 +276,7 @@ pub enum Verdict {
 }
 
 /// What a failed target says about trying again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RetryAdvice {
     /// By the job's policy.
     ByPolicy,
@@ -287,7 +287,7 @@ pub enum RetryAdvice {
 }
 
 /// Whether it is proven that an attempt had no effect (PROTOCOL F15).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EffectProof {
     /// Not started, refused before any byte, 429, 503 with Retry-After, or the handler says so.
     NoEffect,

@@ -49,7 +49,7 @@ pub enum Row {
 }
 
 /// The name of a row. Its order is the order of its bytes within one kind.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RowKey {
     /// One per cell.
     Cell,
@@ -86,7 +86,7 @@ pub enum RowKey {
 }
 
 /// Facts of the cell, fixed when it is made; only the generation grows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CellRow {
     /// Drawn when the cell is made.
     pub cell: u128,
@@ -99,7 +99,7 @@ pub struct CellRow {
 }
 
 /// Which node may open a scope.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AssignmentRow {
     /// The scope.
     pub scope: Scope,
@@ -110,7 +110,7 @@ pub struct AssignmentRow {
 }
 
 /// The store's own record of a scope; written by the store with each commit, never by a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScopeRow {
     /// The scope.
     pub scope: Scope,
@@ -127,7 +127,7 @@ pub struct ScopeRow {
 }
 
 /// A job that waits for its time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WaitRow {
     /// Shard.
     pub shard: ShardId,
@@ -140,7 +140,7 @@ pub struct WaitRow {
 }
 
 /// A job that may be granted.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadyRow {
     /// Shard.
     pub shard: ShardId,
@@ -157,7 +157,7 @@ pub struct ReadyRow {
 }
 
 /// The current attempt of a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeasedRow {
     /// Job.
     pub id: JobId,
@@ -184,7 +184,7 @@ pub struct LeasedRow {
 }
 
 /// A job parked as uncertain.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ParkedRow {
     /// Job.
     pub id: JobId,
@@ -193,7 +193,7 @@ pub struct ParkedRow {
 }
 
 /// An idempotency key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyRow {
     /// Tenant.
     pub tenant: Name,
@@ -208,7 +208,7 @@ pub struct KeyRow {
 }
 
 /// A job given up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DeadLetterRow {
     /// Job.
     pub id: JobId,
@@ -217,7 +217,7 @@ pub struct DeadLetterRow {
 }
 
 /// Ranges with a low-water mark.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MarkRange {
     /// The wait range.
     Wait,
@@ -226,7 +226,7 @@ pub enum MarkRange {
 }
 
 /// A remembered place from which a range may be scanned.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MarkRow {
     /// Shard.
     pub shard: ShardId,
@@ -237,7 +237,7 @@ pub struct MarkRow {
 }
 
 /// A row that could not be read or evaluated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QuarantineRow {
     /// Shard.
     pub shard: ShardId,

@@ -38,7 +38,7 @@ pub struct ShardOpened {
 }
 
 /// Facts that hold for as long as a shard is open.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShardFacts {
     /// Which shard.
     pub shard: ShardId,

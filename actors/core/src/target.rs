@@ -7,7 +7,7 @@ use crate::time::Span;
 use std::sync::Arc;
 
 /// What a job does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Calls a URL.
     Http(HttpTarget),
@@ -18,7 +18,7 @@ pub enum Target {
 }
 
 /// An HTTP call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HttpTarget {
     /// `GET POST PUT PATCH DELETE HEAD`.
     pub method: Arc<str>,
@@ -29,7 +29,7 @@ pub struct HttpTarget {
 }
 
 /// A program to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CommandTarget {
     /// Program and arguments; with `shell` the words are joined and given to `/bin/sh -c`.
     pub argv: Vec<String>,
@@ -44,7 +44,7 @@ pub struct CommandTarget {
 }
 
 /// A job's input, kept and returned byte for byte.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Payload {
     /// JSON text or plain bytes.
     pub kind: PayloadKind,
@@ -53,7 +53,7 @@ pub struct Payload {
 }
 
 /// How a payload was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PayloadKind {
     /// Nothing.
     Empty,

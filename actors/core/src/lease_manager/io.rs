@@ -285,7 +285,7 @@ pub enum CancelAnswer {
 }
 
 /// An attempt handed to a worker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// The job as stored (without this attempt).
     pub job: Arc<Job>,
@@ -300,7 +300,7 @@ pub struct Grant {
 }
 
 /// A confirmed lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Renewal {
     /// Job.
     pub id: JobId,
@@ -313,7 +313,7 @@ pub struct Renewal {
 }
 
 /// What became of a reported outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recorded {
     /// It is durable (now or from an earlier report).
     Recorded,

@@ -16,7 +16,7 @@ pub(super) type Key = (JobId, Token);
 const SEEN_EPOCHS_MAX: usize = 4;
 
 /// What a worker remembers of one shard.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct ShardBook {
     /// The newest owner heard of (F17).
     pub(super) owner: (Generation, Epoch),
@@ -53,7 +53,7 @@ pub(super) struct ShardBook {
 }
 
 /// An offer that waits for its grants.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct OpenOffer {
     /// Its number.
     pub(super) id: OfferId,
@@ -70,7 +70,7 @@ pub(super) struct OpenOffer {
 }
 
 /// An attempt that uses a slot.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Run {
     /// How far it is.
     pub(super) phase: Phase,
@@ -87,7 +87,7 @@ pub(super) struct Run {
 }
 
 /// How far an attempt is.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) enum Phase {
     /// At-most-once: waits for the durable begin; nothing was started.
     Beginning {
@@ -101,7 +101,7 @@ pub(super) enum Phase {
 }
 
 /// An attempt that has ended.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Done {
     /// What came out.
     pub(super) outcome: Outcome,
@@ -114,7 +114,7 @@ pub(super) struct Done {
 /// The highest sequence granted to us in each of the newest epochs. Sequences grow with each grant,
 /// so a token above the mark was never here before, and one that was handed back or run can never
 /// be mistaken for new.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Seen {
     marks: BTreeMap<(Generation, Epoch), u64>,
 }

@@ -8,7 +8,7 @@ use crate::name::Name;
 use crate::time::Span;
 
 /// Settings of a worker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct WorkerConfig {
     /// Attempts that run at once.
     pub slots: u32,

@@ -11,7 +11,7 @@ use crate::ids::ShardId;
 use crate::time::Monotonic;
 
 /// Where a worker stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Stage {
     /// Takes work.
     Working,

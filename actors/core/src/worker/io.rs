@@ -10,7 +10,7 @@ use crate::name::Name;
 use crate::time::Span;
 
 /// A fact for the worker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub enum WorkerInput {
     /// A shard says that something is ready (a hint; a paced sweep asks anyway).
     ReadyHint(ShardId),
@@ -162,7 +162,7 @@ pub enum WorkerEffect {
 }
 
 /// Why a run is stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
     /// Someone asked to cancel the job.
     CancelRequested,

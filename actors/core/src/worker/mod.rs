@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 use timers::{Timer, Timers};
 
 /// One node's worker.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct WorkerMachine {
     config: WorkerConfig,
     /// By shard number.

@@ -8,7 +8,7 @@ use crate::time::Monotonic;
 use std::collections::BTreeSet;
 
 /// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Timer {
     /// A lease may have ended (renewals do not move its timer; it looks again when it fires).
     Lease(JobId, Token),
@@ -27,7 +27,7 @@ pub(super) enum Timer {
 }
 
 /// All armed timers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Timers {
     set: BTreeSet<(Monotonic, Timer)>,
 }
