@@ -148,6 +148,13 @@ impl FateCounts {
         }
     }
 
+    /// Takes `count` from `kind`, for occurrences that are decided anew.
+    pub fn subtract(&mut self, kind: FateKind, count: u64) {
+        if let Some(cell) = self.0.get_mut(usize::from(kind.number())) {
+            *cell = cell.saturating_sub(count);
+        }
+    }
+
     /// Occurrences with this fate.
     pub fn of(&self, kind: FateKind) -> u64 {
         self.0.get(usize::from(kind.number())).copied().unwrap_or(0)

@@ -152,6 +152,20 @@ pub const BACKLOG_SPANS_MAX: usize = 8;
 pub const BACKLOG_PAGE: usize = 256;
 /// Occurrences that one backfill request may make.
 pub const BACKFILL_COUNT_MAX: u32 = 10_000;
+/// Separate stretches of one backfill request.
+pub const BACKFILL_SPANS_MAX: usize = 64;
+/// Occurrences that one fault of an audit names.
+pub const AUDIT_INSTANTS_MAX: usize = 100;
+/// Fires that the dry run of an edit shows before and after.
+pub const EDIT_PREVIEW_COUNT: usize = 10;
+/// Occurrences walked over to count a stretch of several cron expressions; beyond, it is left uncounted.
+pub const COUNT_STEPS_MAX: u64 = 10_000;
+/// Runs of excluded dates that a search passes before it takes a schedule for finished.
+pub const EXCLUDED_RUNS_MAX: usize = 20_000;
+/// Pieces that one decision cuts a long stretch into, where exclusions lie in it.
+pub const FATE_PIECES_MAX: usize = 4_096;
+/// Longest tolerance and grace.
+pub const LATENESS_MS_MAX: u64 = 366 * 86_400_000;
 /// Request numbers of run-now and backfill that one schedule remembers.
 pub const REQUESTS_KEPT_MAX: usize = 16;
 /// Fires of one step, over all schedules of a shard.

@@ -1,6 +1,193 @@
 //! The SchedulerShard machine: turns due occurrences into jobs and gives every occurrence a fate.
 //!
-//! Owns: definitions, cursors, backlogs, fates. Must never: write a job's rows but by a fire.
-//! Next: `io.rs`.
+//! Owns: definitions, cursors, backlogs, fates. Must never: write a job's rows but by a fire, or do
+//! work for a schedule that is not due. Next: `io.rs` (facts and orders), `live.rs` (one schedule),
+//! `settle.rs` (what is due), `edit.rs` and its neighbours (requests), `index.rs` (who is due).
 
+pub mod audit;
+mod backfill;
+mod backlog;
+mod check;
+mod create;
+mod edit;
+mod excluded;
+mod hold;
+mod index;
 pub mod io;
+mod live;
+mod open;
+mod refusals;
+mod run_now;
+mod settle;
+mod step;
+mod tape;
+pub mod timetable;
+pub mod validate;
+mod version;
+
+use crate::ids::Slot;
+use crate::limits::FIRES_PER_STEP_MAX;
+use crate::machine::{Out, Wake};
+use crate::name::Name;
+use crate::shard::ShardFacts;
+use crate::time::{Monotonic, Now, Span};
+use backfill::Backfill;
+use edit::Edit;
+use index::Index;
+use io::{Fire, ScheduleEffect, ScheduleInput};
+use std::sync::Arc;
+use step::Step;
+
+pub use open::OpenRefused;
+
+/// All schedules of one shard.
+#[derive(Clone, Debug)]
+pub struct SchedulerShard {
+    facts: ShardFacts,
+    index: Index,
+    /// Version of the zone data of this build.
+    zone_version: Arc<str>,
+    /// Creating steps of this epoch (F27).
+    creations: u64,
+    /// Time of the last step.
+    last: Now,
+}
+
+/// In doubt, time is asked for this often.
+const DOUBT_PACE: Span = Span::from_secs(1);
+
+impl SchedulerShard {
+    /// Takes a fact or request, then decides what is due.
+    pub fn step(&mut self, now: Now, input: ScheduleInput, out: &mut Out<ScheduleEffect>, fires: &mut Vec<Fire>) {
+        self.last = now;
+        let zone_version = Arc::clone(&self.zone_version);
+        let mut step = Step {
+            now,
+            out,
+            fires,
+            budget: FIRES_PER_STEP_MAX,
+            zone_version: &zone_version,
+        };
+        self.dispatch(&mut step, input);
+        self.decide_due(&mut step);
+    }
+
+    fn dispatch(&mut self, step: &mut Step<'_>, input: ScheduleInput) {
+        match input {
+            ScheduleInput::Create {
+                reply,
+                name,
+                spec,
+                paused,
+            } => self.on_create(step, reply, name, *spec, paused),
+            ScheduleInput::Edit {
+                reply,
+                name,
+                if_match,
+                spec,
+                pending,
+                dry_run,
+            } => {
+                let edit = Edit {
+                    if_match,
+                    spec: *spec,
+                    pending,
+                    dry_run,
+                };
+                self.on_edit(step, reply, name, edit);
+            }
+            ScheduleInput::Pause { reply, name } => self.on_pause(step, reply, &name),
+            ScheduleInput::Resume { reply, name } => self.on_resume(step, reply, &name),
+            ScheduleInput::Delete { reply, name } => self.on_delete(step, reply, &name),
+            ScheduleInput::RunNow { reply, name, request } => self.on_run_now(step, reply, &name, request),
+            ScheduleInput::Backfill {
+                reply,
+                name,
+                from,
+                to,
+                cap,
+                rerun,
+                request,
+                dry_run,
+                fates,
+            } => {
+                let asked = Backfill {
+                    from,
+                    to,
+                    cap,
+                    rerun,
+                    request,
+                    dry_run,
+                    fates,
+                };
+                self.on_backfill(step, reply, &name, asked);
+            }
+            ScheduleInput::Tick => {}
+        }
+    }
+
+    /// The live schedules first, then what they leave to the backlogs.
+    fn decide_due(&mut self, step: &mut Step<'_>) {
+        if step.now.doubt {
+            return;
+        }
+        while let Some(id) = self.index.first_due(step.now.store)
+            && step.budget > 0
+        {
+            self.index.with(id, |live| {
+                live.settle(step);
+                live.flush(step);
+            });
+        }
+        while let Some(id) = self.index.first_release(step.now.mono)
+            && step.budget > 0
+        {
+            self.index.with(id, |live| {
+                live.release(step);
+                live.flush(step);
+            });
+        }
+    }
+
+    /// When to be stepped again, at the latest.
+    pub fn next_wake(&self) -> Wake {
+        let due = self.index.next_due();
+        let release = self.index.next_release();
+        let is_late = due.is_some_and(|due| due <= self.last.store);
+        if self.last.doubt {
+            let is_waiting = is_late || release.is_some();
+            return Wake {
+                mono: is_waiting.then(|| self.last.mono + DOUBT_PACE),
+                store: due.filter(|_| !is_late),
+            };
+        }
+        let at_once = is_late.then_some(self.last.mono);
+        Wake {
+            mono: [at_once, release].into_iter().flatten().min(),
+            store: due.filter(|_| !is_late),
+        }
+    }
+
+    /// How many schedules there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.index.len() == 0
+    }
+
+    /// Whether a schedule of that name belongs here.
+    fn is_home_of(&self, name: &(Name, Name)) -> bool {
+        self.facts.map.shard_of(Slot::of_schedule(&name.0, &name.1)) == self.facts.shard
+    }
+
+    /// Time of the last step by the monotonic clock.
+    pub fn last_step_at(&self) -> Monotonic {
+        self.last.mono
+    }
+}
+
+#[cfg(test)]
+mod tests;

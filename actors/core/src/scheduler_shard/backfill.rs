@@ -1,0 +1,241 @@
+//! Making up a past range that a person names.
+//!
+//! Owns: what of the range may be made up, the preview, and the cut of decided spans into backlogs: an
+//! occurrence made up gets the fate of its new job, so that it cannot be made up twice. Must never:
+//! fire again what fired, unless the request calls it a re-run. Next: `backlog.rs`.
+
+use super::SchedulerShard;
+use super::backlog::Cut;
+use super::io::ScheduleReply;
+use super::live::Live;
+use super::refusals;
+use super::step::Step;
+use super::tape;
+use crate::fate::{FateKind, FateSpan, Lateness};
+use crate::ids::Slot;
+use crate::limits::{BACKFILL_COUNT_MAX, BACKFILL_SPANS_MAX, CATCH_UP_RATE_DEFAULT, PAGE_ITEMS_MAX};
+use crate::machine::ReplyTo;
+use crate::name::Name;
+use crate::refusal::Refusal;
+use crate::row::RowKey;
+use crate::schedule::{BackfillMark, EditKind};
+use crate::time::StoreTime;
+
+/// A backfill as asked for.
+pub(super) struct Backfill {
+    pub(super) from: StoreTime,
+    pub(super) to: StoreTime,
+    pub(super) cap: u32,
+    pub(super) rerun: bool,
+    pub(super) request: u64,
+    pub(super) dry_run: bool,
+    pub(super) fates: Vec<FateSpan>,
+}
+
+/// A stretch that will be made up.
+struct Stretch {
+    from: StoreTime,
+    to: StoreTime,
+    count: u64,
+    /// The span it is cut from, and whether that is the cursor's open one.
+    span: FateSpan,
+    is_open: bool,
+}
+
+#[derive(Default)]
+struct Choice {
+    stretches: Vec<Stretch>,
+    instants: Vec<StoreTime>,
+    count: u64,
+    already_fired: u64,
+    over_cap: u64,
+}
+
+impl SchedulerShard {
+    pub(super) fn on_backfill(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: &(Name, Name), asked: Backfill) {
+        let answer = check_range(&asked, step.now.store)
+            .and_then(|()| self.find(name))
+            .and_then(|place| self.touch(step, place, |live, step| live.backfill(step, asked)));
+        step.reply(reply, answer);
+    }
+}
+
+fn check_range(asked: &Backfill, now: StoreTime) -> Result<(), Refusal> {
+    if asked.from >= asked.to {
+        let detail = "the range is empty or runs backwards";
+        return Err(refusals::backfill("backfill_range", "to", detail, "name a later end"));
+    }
+    if asked.to > now {
+        let detail = "the range reaches beyond now";
+        return Err(refusals::backfill(
+            "backfill_future",
+            "to",
+            detail,
+            "only the past can be made up",
+        ));
+    }
+    if asked.cap == 0 || asked.cap > BACKFILL_COUNT_MAX {
+        let detail = format!("one request makes 1 to {BACKFILL_COUNT_MAX} jobs");
+        return Err(refusals::backfill(
+            "backfill_cap",
+            "cap",
+            detail,
+            "name a cap in that range",
+        ));
+    }
+    Ok(())
+}
+
+impl Live {
+    fn backfill(&mut self, step: &mut Step<'_>, asked: Backfill) -> Result<ScheduleReply, Refusal> {
+        if let Some(reason) = &self.quarantined {
+            return Err(refusals::quarantined(reason));
+        }
+        let choice = match self.has_seen(asked.request) {
+            true => Choice::default(),
+            false => self.choose(&asked)?,
+        };
+        if choice.stretches.len() > BACKFILL_SPANS_MAX {
+            let detail = format!("the range falls into more than {BACKFILL_SPANS_MAX} separate stretches");
+            return Err(refusals::backfill(
+                "backfill_scattered",
+                "from",
+                detail,
+                "ask for a shorter range",
+            ));
+        }
+        if !asked.dry_run && choice.count > 0 {
+            self.remember(asked.request);
+            let version = self.cursor.definition;
+            self.record(step, EditKind::Backfilled, (version, version), None);
+            for stretch in &choice.stretches {
+                self.carry_out(step, stretch, &asked);
+            }
+        }
+        Ok(ScheduleReply::Backfill {
+            count: choice.count,
+            instants: choice.instants,
+            already_fired: choice.already_fired,
+            over_cap: choice.over_cap,
+        })
+    }
+
+    /// Which stretches of the range are made up, the oldest first, up to the cap.
+    fn choose(&self, asked: &Backfill) -> Result<Choice, Refusal> {
+        let mut spans: Vec<(FateSpan, bool)> = asked.fates.iter().map(|span| (span.clone(), false)).collect();
+        spans.extend(self.cursor.open.iter().map(|span| (span.clone(), true)));
+        spans.retain(|(span, _)| span.to > asked.from && span.from < asked.to);
+        spans.sort_by_key(|(span, _)| span.to);
+        self.check_fresh(&spans)?;
+        let mut choice = Choice::default();
+        for (span, is_open) in spans {
+            self.choose_of(asked, span, is_open, &mut choice);
+        }
+        Ok(choice)
+    }
+
+    /// Spans as fetched must be those that still stand: apart from each other and from backlogs.
+    fn check_fresh(&self, spans: &[(FateSpan, bool)]) -> Result<(), Refusal> {
+        let pending = || self.backlogs.values().filter(|backlog| !backlog.is_rerun());
+        let is_pending = |span: &FateSpan| pending().any(|b| span.from < b.row.to && span.to > b.row.from);
+        let overlaps = |pair: &[(FateSpan, bool)]| matches!(pair, [first, second] if first.0.to > second.0.from);
+        let is_ahead = spans.iter().any(|(span, _)| span.to > self.cursor.nominal);
+        match is_ahead || spans.iter().any(|(span, _)| is_pending(span)) || spans.windows(2).any(overlaps) {
+            true => Err(refusals::backfill_stale()),
+            false => Ok(()),
+        }
+    }
+
+    fn choose_of(&self, asked: &Backfill, span: FateSpan, is_open: bool, choice: &mut Choice) {
+        let Some(version) = self.versions.get(&span.definition) else {
+            return;
+        };
+        let (from, end) = (span.from.max(asked.from), span.to.min(asked.to));
+        if span.kind == FateKind::Excluded || version.is_broken() {
+            return;
+        }
+        if span.kind.is_fired() && !asked.rerun {
+            choice.already_fired += version.timetable.count(from, end).unwrap_or(0);
+            return;
+        }
+        let (mut at, mut count) = (from, 0);
+        while let Some(next) = version.timetable.next_after(at).filter(|next| *next <= end) {
+            if choice.count >= u64::from(asked.cap) {
+                choice.over_cap += version.timetable.count(at, end).unwrap_or(0);
+                break;
+            }
+            (at, count, choice.count) = (next, count + 1, choice.count + 1);
+            if choice.instants.len() < PAGE_ITEMS_MAX {
+                choice.instants.push(next);
+            }
+        }
+        if count > 0 {
+            choice.stretches.push(Stretch {
+                from,
+                to: at,
+                count,
+                span,
+                is_open,
+            });
+        }
+    }
+
+    fn carry_out(&mut self, step: &mut Step<'_>, stretch: &Stretch, asked: &Backfill) {
+        let is_rerun = stretch.span.kind.is_fired();
+        if !is_rerun {
+            self.cut_out(step, stretch);
+        }
+        let cut = Cut {
+            definition: stretch.span.definition,
+            from: stretch.from,
+            to: stretch.to,
+            rate: CATCH_UP_RATE_DEFAULT,
+            backfill: Some(BackfillMark {
+                request: if is_rerun { asked.request.max(1) } else { 0 },
+                cap: asked.cap,
+            }),
+        };
+        self.add_backlog(step, cut);
+    }
+
+    /// Takes a stretch out of the span that decided it; what is left on both sides stays decided.
+    fn cut_out(&mut self, step: &mut Step<'_>, stretch: &Stretch) {
+        let span = &stretch.span;
+        let owner = (&self.cursor.tenant, &self.cursor.name, self.cursor.incarnation);
+        if !stretch.is_open {
+            let slot = Slot::of_schedule(owner.0, owner.1);
+            step.out.delete(RowKey::Fate(
+                slot,
+                owner.0.clone(),
+                owner.1.clone(),
+                owner.2,
+                span.to,
+                span.from,
+            ));
+        }
+        if let Some(before) = self.part(span, span.from, stretch.from) {
+            step.out.put(tape::row(owner, before));
+        }
+        let after = self.part(span, stretch.to, span.to);
+        match stretch.is_open {
+            false => step.out.writes.extend(after.map(|after| crate::machine::Write::Put {
+                row: tape::row(owner, after),
+                expect: crate::machine::Expect::Any,
+            })),
+            true => self.cursor.open = after,
+        }
+        self.cursor.counts.subtract(span.kind, stretch.count);
+        self.dirty = true;
+    }
+
+    fn part(&self, span: &FateSpan, from: StoreTime, to: StoreTime) -> Option<FateSpan> {
+        let version = self.versions.get(&span.definition)?;
+        (from < to).then(|| FateSpan {
+            from,
+            to,
+            count: version.timetable.count(from, to),
+            lateness: Lateness::default(),
+            ..span.clone()
+        })
+    }
+}

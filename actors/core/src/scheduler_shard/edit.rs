@@ -1,0 +1,242 @@
+//! Replacing a definition: it holds from the moment of the edit (PROTOCOL F25).
+//!
+//! Owns: the end of the old version's reign, the fate of the fire that was planned, the dry run. Must
+//! never: work backwards. Next: `hold.rs` (pause, resume, delete).
+
+use super::SchedulerShard;
+use super::create::check_spec;
+use super::index::Place;
+use super::io::{Fire, ScheduleEffect, ScheduleReply};
+use super::live::{Live, Planned};
+use super::refusals;
+use super::settle::Case;
+use super::step::Step;
+use super::tape::Piece;
+use super::version::Version;
+use crate::fate::FateKind;
+use crate::job::FireCause;
+use crate::limits::EDIT_PREVIEW_COUNT;
+use crate::machine::{Out, ReplyTo};
+use crate::name::Name;
+use crate::refusal::Refusal;
+use crate::row::Row;
+use crate::schedule::{EditKind, KeptOccurrence, PendingFate, ScheduleDefinition, ScheduleSpec};
+use crate::time::StoreTime;
+use std::sync::Arc;
+
+/// An edit as asked for.
+pub(super) struct Edit {
+    pub(super) if_match: Option<u64>,
+    pub(super) spec: ScheduleSpec,
+    pub(super) pending: PendingFate,
+    pub(super) dry_run: bool,
+}
+
+impl SchedulerShard {
+    pub(super) fn on_edit(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: (Name, Name), mut edit: Edit) {
+        let answer = match self.find(&name) {
+            Err(refusal) => Err(refusal),
+            Ok(place) => check_spec(&mut edit.spec, &name).and_then(|()| self.edit(step, place, edit)),
+        };
+        step.reply(reply, answer);
+    }
+
+    fn edit(&mut self, step: &mut Step<'_>, place: Place, edit: Edit) -> Result<ScheduleReply, Refusal> {
+        if edit.dry_run {
+            return self
+                .index
+                .get(place)
+                .map_or(Err(refusals::not_found("")), |live| dry_run(live, step, edit));
+        }
+        self.touch(step, place, |live, step| {
+            live.edit(step, edit)?;
+            live.view()
+        })
+    }
+
+    /// The place of a schedule, or the refusal that it is not there.
+    pub(super) fn find(&self, name: &(Name, Name)) -> Result<Place, Refusal> {
+        if !self.is_home_of(name) {
+            return Err(refusals::other_shard());
+        }
+        self.index
+            .find(name)
+            .ok_or_else(|| refusals::not_found(name.1.as_str()))
+    }
+
+    /// Lets a request work on a schedule: all that is due by now is decided before, so that the
+    /// request cannot work backwards, and what changed is written after.
+    pub(super) fn touch(
+        &mut self,
+        step: &mut Step<'_>,
+        place: Place,
+        change: impl FnOnce(&mut Live, &mut Step<'_>) -> Result<ScheduleReply, Refusal>,
+    ) -> Result<ScheduleReply, Refusal> {
+        let answer = self.index.with(place, |live| {
+            live.settle(step);
+            let answer = match live.is_settled(step) {
+                true => change(live, step),
+                false => Err(refusals::unsettled(step.now.doubt)),
+            };
+            live.flush(step);
+            answer
+        });
+        answer.unwrap_or_else(|| Err(refusals::not_found("")))
+    }
+}
+
+/// The edit on a copy, with nothing written.
+fn dry_run(live: &Live, step: &Step<'_>, edit: Edit) -> Result<ScheduleReply, Refusal> {
+    let (mut out, mut fires): (Out<ScheduleEffect>, Vec<Fire>) = Default::default();
+    let mut scratch = Step {
+        now: step.now,
+        out: &mut out,
+        fires: &mut fires,
+        budget: step.budget,
+        zone_version: step.zone_version,
+    };
+    let mut copy = live.clone();
+    copy.settle(&mut scratch);
+    if !copy.is_settled(&scratch) {
+        return Err(refusals::unsettled(step.now.doubt));
+    }
+    let before = copy.upcoming(EDIT_PREVIEW_COUNT);
+    let planned = copy.plan.map(|planned| (planned.nominal, edit.pending));
+    copy.edit(&mut scratch, edit)?;
+    Ok(ScheduleReply::EditPreview {
+        before,
+        after: copy.upcoming(EDIT_PREVIEW_COUNT),
+        pending: planned,
+    })
+}
+
+impl Live {
+    fn edit(&mut self, step: &mut Step<'_>, edit: Edit) -> Result<(), Refusal> {
+        let from = self.cursor.definition;
+        if let Some(seen) = edit.if_match.filter(|seen| *seen != from) {
+            return Err(refusals::version_differs(seen, from));
+        }
+        let effective_at = step.now.store.max(self.cursor.nominal);
+        let definition = ScheduleDefinition {
+            tenant: self.cursor.tenant.clone(),
+            name: self.cursor.name.clone(),
+            incarnation: self.cursor.incarnation,
+            version: from + 1,
+            created_at: step.now.store,
+            effective_at,
+            spec: edit.spec,
+        };
+        let new = Version::compile(definition)?;
+        let planned = self.plan;
+        self.end_reign(step, effective_at);
+        if let Some(planned) = planned {
+            self.decide_pending(step, planned, &new, edit.pending);
+        }
+        self.record(
+            step,
+            EditKind::Edited,
+            (from, from + 1),
+            planned.map(|p| (p.nominal, edit.pending)),
+        );
+        self.switch(step, new);
+        if let Some(planned) = planned.filter(|_| edit.pending == PendingFate::Drop) {
+            self.withdraw_if_next(step, planned);
+        }
+        self.replan(step.now.store);
+        Ok(())
+    }
+
+    /// What a pause or a quarantine hid belongs to the old version.
+    fn end_reign(&mut self, step: &mut Step<'_>, effective_at: StoreTime) {
+        if self.quarantined.take().is_some() {
+            self.pass_unknown(step, FateKind::Quarantined);
+        } else if self.cursor.paused_at.is_some() {
+            self.pass_line(step, FateKind::Paused, effective_at);
+        }
+        if self.cursor.paused_at.is_some() {
+            self.cursor.kept = None;
+        }
+    }
+
+    fn decide_pending(&mut self, step: &mut Step<'_>, planned: Planned, new: &Version, fate: PendingFate) {
+        let effective_at = new.definition.effective_at;
+        let is_past = planned.nominal <= effective_at;
+        let keep = |due, definition| {
+            Some(KeptOccurrence {
+                nominal: planned.nominal,
+                due,
+                definition,
+            })
+        };
+        self.cursor.kept = match fate {
+            PendingFate::Keep => keep(planned.due, planned.version),
+            PendingFate::Retime if is_past => {
+                let next = new.timetable.next_after(planned.nominal);
+                keep(new.due(planned.nominal, next), new.definition.version)
+            }
+            PendingFate::Retime | PendingFate::Drop => None,
+        };
+        if fate == PendingFate::Drop && is_past {
+            self.withdraw(step, planned.nominal, planned.version);
+        }
+        self.dirty = true;
+    }
+
+    fn switch(&mut self, step: &mut Step<'_>, new: Version) {
+        step.out.insert(Row::Definition(Box::new(new.definition.clone())));
+        self.cursor.definition = new.definition.version;
+        self.versions.insert(new.definition.version, Arc::new(new));
+        self.dirty = true;
+    }
+
+    /// The new rule asks for the very instant that was dropped.
+    fn withdraw_if_next(&mut self, step: &mut Step<'_>, planned: Planned) {
+        let next = self.planned_after(self.cursor.nominal);
+        if next.is_some_and(|next| next.nominal == planned.nominal) {
+            self.withdraw(step, planned.nominal, self.cursor.definition);
+        }
+    }
+
+    /// The next occurrence of the line is withdrawn by an edit.
+    fn withdraw(&mut self, step: &mut Step<'_>, nominal: StoreTime, definition: u64) {
+        let kind = FateKind::WithdrawnEdit;
+        self.grow_one(step, nominal, kind, definition);
+        let case = Case {
+            nominal,
+            due: nominal,
+            cause: FireCause::Due,
+        };
+        self.note(step, kind, &case, Some(1), None);
+    }
+
+    /// Gives the next occurrence of the line a fate that makes no job.
+    pub(super) fn grow_one(&mut self, step: &mut Step<'_>, nominal: StoreTime, kind: FateKind, definition: u64) {
+        let current = self.current();
+        let mut tape = self.tape(step.zone_version);
+        if let Some(current) = current {
+            tape.pass_excluded(&current.timetable, nominal, current.definition.version, step.out);
+        }
+        let piece = Piece {
+            to: nominal,
+            kind,
+            count: Some(1),
+            late: None,
+            definition,
+        };
+        tape.grow(piece, step.out);
+        self.cursor_moved(step);
+    }
+
+    /// Gives the whole line up to `to` one fate, a kept occurrence included.
+    pub(super) fn pass_line(&mut self, step: &mut Step<'_>, kind: FateKind, to: StoreTime) {
+        let Some(version) = self.current() else {
+            return self.pass_unknown(step, kind);
+        };
+        let kept = self.cursor.kept.filter(|kept| kept.nominal <= to);
+        if let Some(kept) = kept {
+            self.pass(step, &version, kind, kept.nominal - crate::time::Span(1));
+            self.grow_one(step, kept.nominal, kind, kept.definition);
+        }
+        self.pass(step, &version, kind, to);
+    }
+}

@@ -1,0 +1,97 @@
+//! Pause, resume and delete.
+//!
+//! Owns: the fates *paused* and *withdrawn by delete*. Must never: touch a job: those that wait when
+//! their schedule is deleted stay and run, and the answer of the API says so.
+
+use super::SchedulerShard;
+use super::io::ScheduleReply;
+use super::live::Live;
+use super::step::Step;
+use crate::fate::FateKind;
+use crate::ids::Slot;
+use crate::machine::ReplyTo;
+use crate::name::Name;
+use crate::refusal::Refusal;
+use crate::row::RowKey;
+use crate::schedule::EditKind;
+
+impl SchedulerShard {
+    pub(super) fn on_pause(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: &(Name, Name)) {
+        let answer = self.find(name).and_then(|place| self.touch(step, place, Live::pause));
+        step.reply(reply, answer);
+    }
+
+    pub(super) fn on_resume(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: &(Name, Name)) {
+        let answer = self.find(name).and_then(|place| self.touch(step, place, Live::resume));
+        step.reply(reply, answer);
+    }
+
+    pub(super) fn on_delete(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: &(Name, Name)) {
+        let answer = self.find(name).and_then(|place| {
+            let answer = self.touch(step, place, Live::delete);
+            if answer.is_ok() {
+                self.index.remove(place);
+            }
+            answer
+        });
+        step.reply(reply, answer);
+    }
+}
+
+impl Live {
+    fn pause(&mut self, step: &mut Step<'_>) -> Result<ScheduleReply, Refusal> {
+        if self.cursor.paused_at.is_none() {
+            self.cursor.paused_at = Some(step.now.store);
+            self.dirty = true;
+            let version = self.cursor.definition;
+            self.record(step, EditKind::Paused, (version, version), None);
+            self.replan(step.now.store);
+        }
+        self.view()
+    }
+
+    fn resume(&mut self, step: &mut Step<'_>) -> Result<ScheduleReply, Refusal> {
+        if self.cursor.paused_at.is_some() {
+            match self.quarantined {
+                None => self.pass_line(step, FateKind::Paused, step.now.store),
+                Some(_) => self.pass_unknown(step, FateKind::Quarantined),
+            }
+            self.cursor.paused_at = None;
+            self.dirty = true;
+            let version = self.cursor.definition;
+            self.record(step, EditKind::Resumed, (version, version), None);
+            self.replan(step.now.store);
+        }
+        self.view()
+    }
+
+    /// The planned fire, what a pause hid and what backlogs still owe get their last fate; fates and
+    /// definitions stay as history, the cursor goes.
+    fn delete(&mut self, step: &mut Step<'_>) -> Result<ScheduleReply, Refusal> {
+        if self.quarantined.is_some() {
+            self.pass_unknown(step, FateKind::Quarantined);
+        } else if self.cursor.paused_at.is_some() {
+            self.pass_line(step, FateKind::Paused, step.now.store);
+        } else if let Some(planned) = self.plan {
+            self.grow_one(step, planned.nominal, FateKind::WithdrawnDelete, planned.version);
+        }
+        let numbers: Vec<u32> = self.backlogs.keys().copied().collect();
+        for number in numbers {
+            self.close_backlog(step, number, FateKind::WithdrawnDelete);
+        }
+        self.tape(step.zone_version).close(step.out);
+        let version = self.cursor.definition;
+        self.record(
+            step,
+            EditKind::Deleted,
+            (version, version),
+            self.plan.map(|plan| (plan.nominal, crate::schedule::PendingFate::Drop)),
+        );
+        let (tenant, name) = (self.cursor.tenant.clone(), self.cursor.name.clone());
+        step.out
+            .delete(RowKey::Cursor(Slot::of_schedule(&tenant, &name), tenant, name));
+        self.plan = None;
+        self.dirty = false;
+        Ok(ScheduleReply::Deleted)
+    }
+}

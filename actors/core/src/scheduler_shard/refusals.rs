@@ -1,0 +1,84 @@
+//! What the SchedulerShard says no with: stable codes and next steps.
+//!
+//! Owns: the wording. Must never: decide.
+
+use crate::refusal::{Refusal, RefusalKind};
+
+pub(super) fn not_found(name: &str) -> Refusal {
+    let detail = format!("there is no schedule '{name}'");
+    Refusal::new(
+        RefusalKind::NotFound,
+        "schedule_not_found",
+        detail,
+        "list the schedules to see their names",
+    )
+}
+
+pub(super) fn exists(name: &str) -> Refusal {
+    let detail = format!("a schedule '{name}' exists already");
+    Refusal::new(
+        RefusalKind::Conflict,
+        "schedule_exists",
+        detail,
+        "edit it, or choose another name",
+    )
+    .at("name")
+}
+
+pub(super) fn version_differs(seen: u64, current: u64) -> Refusal {
+    let detail = format!("the definition is at version {current}, not {seen}");
+    let hint = "read the schedule again and repeat the edit on what it is now";
+    Refusal::new(RefusalKind::Precondition, "version_differs", detail, hint).at("if_match")
+}
+
+pub(super) fn too_many(limit: usize) -> Refusal {
+    let detail = format!("this shard holds {limit} schedules already");
+    Refusal::new(
+        RefusalKind::Limited,
+        "schedules_limit",
+        detail,
+        "delete schedules that are no longer needed",
+    )
+}
+
+pub(super) fn unsettled(doubt: bool) -> Refusal {
+    let (code, detail) = match doubt {
+        true => (
+            "clock_in_doubt",
+            "the store's clock is in doubt and an occurrence is due",
+        ),
+        false => ("catching_up", "occurrences that are due are still being decided"),
+    };
+    Refusal::new(RefusalKind::Unavailable, code, detail, "try again in a moment")
+}
+
+pub(super) fn never_fires() -> Refusal {
+    let detail = "the schedule has no occurrence after now";
+    let hint = "check years, bounds and exclusions; a one-shot in the past is allowed";
+    Refusal::new(RefusalKind::Invalid, "schedule_never_fires", detail, hint).at("schedule.rule")
+}
+
+pub(super) fn quarantined(reason: &str) -> Refusal {
+    let detail = format!("the schedule is in quarantine: {reason}");
+    let hint = "edit the schedule to replace its definition, or delete it";
+    Refusal::new(RefusalKind::Conflict, "schedule_quarantined", detail, hint)
+}
+
+pub(super) fn backfill(code: &'static str, field: &'static str, detail: impl Into<String>, hint: &str) -> Refusal {
+    Refusal::new(RefusalKind::Invalid, code, detail, hint).at(field)
+}
+
+pub(super) fn backfill_stale() -> Refusal {
+    let detail = "the range changed while it was being read";
+    Refusal::new(RefusalKind::Conflict, "backfill_range_changed", detail, "try again")
+}
+
+pub(super) fn other_shard() -> Refusal {
+    let detail = "the schedule belongs to another shard";
+    Refusal::new(
+        RefusalKind::Unavailable,
+        "wrong_shard",
+        detail,
+        "send the request again",
+    )
+}

@@ -1,0 +1,190 @@
+//! Fires on time: new schedules, fixed intervals, one-shots, bounds, many at once.
+
+use super::world::*;
+use crate::fate::FateKind::*;
+use crate::limits::FIRES_PER_STEP_MAX;
+use crate::time::Span;
+
+#[test]
+fn an_on_time_fire_writes_one_row() {
+    let mut world = World::new(NOON);
+    world.create("report", cron("* * * * *"));
+    world.run(NOON + 10 * MINUTE);
+    world.writes = 0;
+    world.run(NOON + 20 * MINUTE);
+    assert_eq!((world.writes, world.nominals("report").len()), (10, 20));
+    assert_eq!(world.spans("report"), [(FiredOnTime, Some(20))]);
+    world.audited("report");
+}
+
+#[test]
+fn beh_m06_new_is_not_late() {
+    let mut world = World::new(NOON + 3 * HOUR);
+    world.create("report", cron("0 9 * * *"));
+    world.run(NOON + 3 * HOUR + MINUTE);
+    let paused = view(world.try_create("other", cron("0 9 * * *"), true));
+    assert!(paused.next.is_none());
+    world.run(NOON + 3 * HOUR + 2 * MINUTE);
+    let resumed = view(world.step(resume("other")).unwrap());
+    assert_eq!(resumed.next.unwrap().0, at(NOON + 21 * HOUR));
+    world.run(NOON + 21 * HOUR - 1);
+    assert!(world.jobs.is_empty());
+    world.run(NOON + 21 * HOUR);
+    assert_eq!(world.jobs.len(), 2);
+    world.audited("report");
+    world.audited("other");
+}
+
+#[test]
+fn beh_m09_long_interval() {
+    let mut world = World::new(NOON);
+    world.create("weekly", every(7 * 86_400, NOON));
+    for day in 0..15 {
+        world.run(NOON + day * DAY + HOUR);
+        world.restart();
+    }
+    assert_eq!(world.nominals("weekly"), [NOON + 7 * DAY, NOON + 14 * DAY]);
+    world.audited("weekly");
+}
+
+#[test]
+fn beh_d05_restart_no_doubles() {
+    let mut world = World::new(NOON);
+    for text in ["a", "b", "c"] {
+        world.create(text, every(600, NOON));
+    }
+    for restart in 0..20 {
+        world.run(NOON + (restart + 1) * 3 * MINUTE);
+        world.restart();
+    }
+    for text in ["a", "b", "c"] {
+        assert_eq!(
+            world.nominals(text),
+            (1..=6).map(|k| NOON + k * 600).collect::<Vec<_>>()
+        );
+        world.audited(text);
+    }
+}
+
+#[test]
+fn beh_d10_interval_no_drift() {
+    let mut world = World::new(NOON);
+    world.create("tick", every(60, NOON));
+    for slot in 1..=500_i64 {
+        world.jump(at(NOON + slot * 60) + Span::from_millis((slot as u64 * 37) % 900));
+        world.tick();
+        if slot == 250 {
+            world.step(run_now("tick", 7)).unwrap().unwrap();
+        }
+    }
+    let regular = world
+        .origins("tick")
+        .into_iter()
+        .filter(|(_, cause)| *cause != crate::job::FireCause::RunNow);
+    assert!(
+        regular
+            .map(|(nominal, _)| nominal.secs())
+            .eq((1..=500).map(|k| NOON + k * 60))
+    );
+    assert_eq!(world.jobs.len(), 501);
+    world.audited("tick");
+}
+
+#[test]
+fn beh_d11_one_off_in_the_past_runs_once() {
+    let mut world = World::new(NOON);
+    let view = world.create("late", once(NOON - DAY));
+    assert_eq!(world.nominals("late"), [NOON - DAY]);
+    assert!(view.cursor.finished_at.is_some() && view.next.is_none());
+    world.run(NOON + 10 * MINUTE);
+    world.restart();
+    world.run(NOON + 20 * MINUTE);
+    assert_eq!(world.jobs.len(), 1);
+    assert_eq!(world.spans("late"), [(FiredLate, Some(1))]);
+    world.audited("late");
+}
+
+#[test]
+fn beh_d11_one_off_beyond_its_grace_is_missed_at_once() {
+    let mut world = World::new(NOON);
+    let mut spec = once(NOON - DAY);
+    spec.grace = Some(Span::from_secs(3_600));
+    world.create("late", spec);
+    world.run(NOON + 10 * MINUTE);
+    assert!(world.jobs.is_empty());
+    assert_eq!(world.spans("late"), [(SkippedGrace, Some(1))]);
+    world.audited("late");
+}
+
+#[test]
+fn a_count_a_start_and_an_end_bound_a_schedule() {
+    let mut world = World::new(NOON);
+    let mut counted = cron("* * * * *");
+    counted.count_max = Some(3);
+    world.create("counted", counted);
+    let mut bounded = cron("* * * * *");
+    bounded.starts_at = Some(at(NOON + 5 * MINUTE));
+    bounded.ends_at = Some(at(NOON + 7 * MINUTE));
+    world.create("bounded", bounded);
+    world.run(NOON + HOUR);
+    assert_eq!(
+        world.nominals("counted"),
+        (1..=3).map(|k| NOON + k * MINUTE).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        world.nominals("bounded"),
+        (5..=7).map(|k| NOON + k * MINUTE).collect::<Vec<_>>()
+    );
+    assert!(world.cursor("counted").finished_at.is_some() && world.cursor("bounded").finished_at.is_some());
+    assert!(world.machine.next_wake().store.is_none());
+    world.audited("bounded");
+}
+
+#[test]
+fn no_step_fires_more_than_its_budget_and_the_next_follows_at_once() {
+    let mut world = World::new(NOON);
+    for k in 0..FIRES_PER_STEP_MAX + 10 {
+        world.create(&format!("s{k}"), cron("* * * * *"));
+    }
+    world.jump(at(NOON + MINUTE));
+    world.tick();
+    assert_eq!(world.jobs.len(), FIRES_PER_STEP_MAX);
+    assert_eq!(world.machine.next_wake().mono, Some(world.now.mono));
+    world.tick();
+    assert_eq!(world.jobs.len(), FIRES_PER_STEP_MAX + 10);
+}
+
+#[test]
+fn f21_jitter_keeps_due_order_and_fires_within_its_window() {
+    let mut world = World::new(NOON);
+    let mut spec = every(10, NOON);
+    spec.jitter = Span::from_secs(60);
+    world.create("spread", spec);
+    world.run(NOON + HOUR);
+    let nominals = world.nominals("spread");
+    assert!(nominals.len() >= 359 && nominals.windows(2).all(|pair| pair[0] + 10 == pair[1]));
+    for fire in &world.jobs {
+        let crate::job::Origin::Occurrence { nominal, .. } = fire.origin else {
+            panic!("an occurrence");
+        };
+        assert!(fire.due_at.since(nominal) < Span::from_secs(10));
+    }
+    let moved = world.jobs.iter().filter(|fire| fire.due_at.0 % 10_000_000 != 0).count();
+    assert!(moved > 300, "{moved} of them were spread");
+    assert_eq!(world.count("spread", FiredOnTime), nominals.len() as u64);
+    world.audited("spread");
+}
+
+#[test]
+fn f21_jitter_is_bounded_by_each_pair_of_neighbours() {
+    let mut world = World::new(NOON);
+    let mut spec = cron("0,1 * * * *");
+    spec.jitter = Span::from_secs(1_800);
+    world.create("pair", spec);
+    for _ in 0..50 {
+        world.restart();
+        world.run(world.now.store.secs() + HOUR / 2);
+    }
+    assert_eq!(world.nominals("pair").len() as u64, world.count("pair", FiredOnTime));
+    world.audited("pair");
+}

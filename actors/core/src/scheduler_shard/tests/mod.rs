@@ -1,0 +1,5 @@
+//! Tests of the SchedulerShard, by concept. `world.rs` is the store and the clock they run on.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod due;
+mod world;

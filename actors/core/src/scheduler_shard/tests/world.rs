@@ -1,0 +1,409 @@
+//! A store of rows, a clock and a record of jobs, around one SchedulerShard.
+//!
+//! Every write is applied as the store would, conditions included; a restart builds the machine from
+//! rows alone; every step is followed by `check()`, and an audit of all histories can be asked for.
+
+use crate::fate::{FateKind, FateSpan};
+use crate::ids::{Epoch, Generation, Holder, JobId, ShardId, ShardMap};
+use crate::job::{Delivery, FireCause, JobSpec, Origin, RetryPolicy};
+use crate::machine::{Expect, Out, ReplyTo, Wake, Write};
+use crate::name::Name;
+use crate::refusal::Refusal;
+use crate::row::{Row, RowKey};
+use crate::schedule::{
+    BacklogRow, CursorRow, GapPolicy, MisfirePolicy, OverlapPolicy, Rule, ScheduleDefinition, ScheduleSpec,
+};
+use crate::scheduler_shard::SchedulerShard;
+use crate::scheduler_shard::audit::{AuditInput, AuditReport, audit};
+use crate::scheduler_shard::io::{
+    Fire, FireNote, ScheduleEffect, ScheduleInput, ScheduleOpened, ScheduleReply, ScheduleView,
+};
+use crate::shard::ShardFacts;
+use crate::target::{Payload, Target};
+use crate::time::{Monotonic, Now, Span, StoreTime};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// 2026-01-05 (a Monday) 12:00:00 UTC.
+pub const NOON: i64 = 1_767_614_400;
+pub const MINUTE: i64 = 60;
+pub const HOUR: i64 = 3_600;
+pub const DAY: i64 = 86_400;
+
+pub struct World {
+    pub rows: BTreeMap<RowKey, Row>,
+    pub machine: SchedulerShard,
+    pub now: Now,
+    pub epoch: u64,
+    /// Every job ever made, in order.
+    pub jobs: Vec<Fire>,
+    pub ids: BTreeMap<JobId, usize>,
+    pub notes: Vec<FireNote>,
+    /// Rows written, by all steps.
+    pub writes: usize,
+    pub steps: usize,
+}
+
+pub fn name(text: &str) -> (Name, Name) {
+    (Name::new("default").unwrap(), Name::new(text).unwrap())
+}
+
+pub fn at(seconds: i64) -> StoreTime {
+    StoreTime::from_secs(seconds)
+}
+
+pub fn job() -> Arc<JobSpec> {
+    Arc::new(JobSpec {
+        tenant: Name::new("default").unwrap(),
+        queue: Name::new("default").unwrap(),
+        target: Target::Handler(Name::new("noop").unwrap()),
+        payload: Payload::empty(),
+        priority: 5,
+        tags: Vec::new(),
+        timeout: Span::from_secs(60),
+        retry: RetryPolicy {
+            attempt_count_max: 5,
+            backoff_first: Span::from_secs(1),
+            backoff_cap: Span::from_secs(60),
+        },
+        delivery: Delivery::AtLeastOnce,
+        expires_at: None,
+    })
+}
+
+pub fn spec(rule: Rule) -> ScheduleSpec {
+    ScheduleSpec {
+        rule,
+        starts_at: None,
+        ends_at: None,
+        count_max: None,
+        exclusions: Vec::new(),
+        jitter: Span::ZERO,
+        misfire: MisfirePolicy::Latest,
+        tolerance: Span::from_secs(60),
+        grace: None,
+        job: job(),
+    }
+}
+
+pub fn cron_in(zone: &str, expressions: &[&str]) -> ScheduleSpec {
+    spec(Rule::Cron {
+        expressions: expressions.iter().map(|text| Arc::from(*text)).collect(),
+        resolved: expressions.iter().map(|text| Arc::from(*text)).collect(),
+        zone: zone.into(),
+        gap: GapPolicy::NextValid,
+        overlap: OverlapPolicy::First,
+    })
+}
+
+pub fn cron(expression: &str) -> ScheduleSpec {
+    cron_in("UTC", &[expression])
+}
+
+pub fn every(seconds: u64, anchor: i64) -> ScheduleSpec {
+    spec(Rule::Interval {
+        every: Span::from_secs(seconds),
+        anchor: at(anchor),
+        zone: "UTC".into(),
+    })
+}
+
+pub fn once(seconds: i64) -> ScheduleSpec {
+    spec(Rule::Once {
+        at: at(seconds),
+        local: None,
+        zone: "UTC".into(),
+        gap: GapPolicy::NextValid,
+        overlap: OverlapPolicy::First,
+    })
+}
+
+pub fn facts(epoch: u64) -> ShardFacts {
+    ShardFacts {
+        shard: ShardId(0),
+        map: ShardMap::new(1).unwrap(),
+        generation: Generation(1),
+        epoch: Epoch(epoch),
+        holder: Holder(u128::from(epoch)),
+        lease: Span::from_secs(30),
+        heartbeat: Span::from_secs(8),
+    }
+}
+
+impl World {
+    pub fn new(seconds: i64) -> World {
+        let now = Now {
+            store: at(seconds),
+            mono: Monotonic(0),
+            doubt: false,
+        };
+        let machine = SchedulerShard::open(facts(1), ScheduleOpened::default(), now, &mut Out::default()).unwrap();
+        World {
+            rows: BTreeMap::new(),
+            machine,
+            now,
+            epoch: 1,
+            jobs: Vec::new(),
+            ids: BTreeMap::new(),
+            notes: Vec::new(),
+            writes: 0,
+            steps: 0,
+        }
+    }
+
+    /// One step; answers the reply, if there was one.
+    pub fn step(&mut self, input: ScheduleInput) -> Option<Result<ScheduleReply, Refusal>> {
+        let (mut out, mut fires) = (Out::default(), Vec::new());
+        self.machine.step(self.now, input, &mut out, &mut fires);
+        self.machine.check();
+        self.steps += 1;
+        self.commit(out, fires)
+    }
+
+    /// As the store and the LeaseManager would take it.
+    pub fn commit(&mut self, out: Out<ScheduleEffect>, fires: Vec<Fire>) -> Option<Result<ScheduleReply, Refusal>> {
+        self.writes += out.writes.len();
+        for write in out.writes {
+            match write {
+                Write::Delete(key) => drop(self.rows.remove(&key)),
+                Write::Put { row, expect } => {
+                    let key = row.key();
+                    assert!(
+                        expect != Expect::Absent || !self.rows.contains_key(&key),
+                        "{key:?} is there already"
+                    );
+                    self.rows.insert(key, row);
+                }
+            }
+        }
+        for fire in fires {
+            let before = self.ids.insert(fire.id, self.jobs.len());
+            assert!(before.is_none(), "occurrence made two jobs: {fire:?}");
+            assert!(fire.due_at <= self.now.store, "fired early: {fire:?}");
+            self.jobs.push(fire);
+        }
+        let mut reply = None;
+        for effect in out.effects {
+            match effect {
+                ScheduleEffect::Reply(_, answer) => reply = Some(answer),
+                ScheduleEffect::Note(note) => self.notes.push(note),
+            }
+        }
+        reply
+    }
+
+    pub fn tick(&mut self) {
+        self.step(ScheduleInput::Tick);
+    }
+
+    /// Moves both clocks to an instant, without a step.
+    pub fn jump(&mut self, to: StoreTime) {
+        self.now.mono = self.now.mono + to.since(self.now.store);
+        self.now.store = self.now.store.max(to);
+    }
+
+    /// Steps whenever the machine wants to be stepped, until an instant.
+    pub fn run(&mut self, until: i64) {
+        self.run_to(at(until));
+    }
+
+    pub fn run_to(&mut self, until: StoreTime) {
+        self.tick();
+        while let Some(next) = self.next_at().filter(|next| *next <= until) {
+            self.jump(next);
+            self.tick();
+        }
+        self.jump(until);
+        self.tick();
+    }
+
+    fn next_at(&self) -> Option<StoreTime> {
+        let Wake { mono, store } = self.machine.next_wake();
+        let mono = mono.map(|mono| self.now.store + mono.since(self.now.mono));
+        [mono, store].into_iter().flatten().min()
+    }
+
+    /// Nobody steps until an instant; then one step.
+    pub fn down_until(&mut self, until: i64) {
+        self.jump(at(until));
+        self.restart();
+        self.run(until);
+    }
+
+    /// A new owner builds the machine from rows.
+    pub fn restart(&mut self) {
+        self.epoch += 1;
+        let mut out = Out::default();
+        self.machine = SchedulerShard::open(facts(self.epoch), self.opened(), self.now, &mut out).unwrap();
+        self.machine.check();
+        self.commit(out, Vec::new());
+    }
+
+    pub fn opened(&self) -> ScheduleOpened {
+        let mut opened = ScheduleOpened::default();
+        for row in self.rows.values() {
+            match row {
+                Row::Definition(row) => opened.definitions.push((**row).clone()),
+                Row::Cursor(row) => opened.cursors.push((**row).clone()),
+                Row::Backlog(row) => opened.backlogs.push((**row).clone()),
+                _ => {}
+            }
+        }
+        opened
+    }
+
+    pub fn create(&mut self, text: &str, spec: ScheduleSpec) -> ScheduleView {
+        view(self.try_create(text, spec, false))
+    }
+
+    pub fn try_create(&mut self, text: &str, spec: ScheduleSpec, paused: bool) -> Result<ScheduleReply, Refusal> {
+        let input = ScheduleInput::Create {
+            reply: ReplyTo(1),
+            name: name(text),
+            spec: Box::new(spec),
+            paused,
+        };
+        self.step(input).unwrap()
+    }
+
+    pub fn cursor(&self, text: &str) -> CursorRow {
+        let (tenant, name) = name(text);
+        let found = self.rows.values().find_map(|row| match row {
+            Row::Cursor(row) if row.tenant == tenant && row.name == name => Some((**row).clone()),
+            _ => None,
+        });
+        found.unwrap()
+    }
+
+    pub fn backlogs(&self) -> Vec<BacklogRow> {
+        let row = |row: &Row| match row {
+            Row::Backlog(row) => Some((**row).clone()),
+            _ => None,
+        };
+        self.rows.values().filter_map(row).collect()
+    }
+
+    /// Closed spans of a name's current incarnation, or of its newest deleted one.
+    pub fn closed(&self, text: &str) -> Vec<FateSpan> {
+        let fates = self.rows.values().filter_map(|row| match row {
+            Row::Fate(row) if row.name.as_str() == text => Some((row.incarnation, row.span.clone())),
+            _ => None,
+        });
+        let fates: Vec<_> = fates.collect();
+        let newest = self
+            .incarnation(text)
+            .or_else(|| fates.iter().map(|(incarnation, _)| *incarnation).max());
+        fates
+            .into_iter()
+            .filter(|(incarnation, _)| Some(*incarnation) == newest)
+            .map(|(_, span)| span)
+            .collect()
+    }
+
+    fn incarnation(&self, text: &str) -> Option<crate::ids::Incarnation> {
+        self.rows.values().find_map(|row| match row {
+            Row::Cursor(row) if row.name.as_str() == text => Some(row.incarnation),
+            _ => None,
+        })
+    }
+
+    /// All spans in order, the open one last.
+    pub fn spans(&self, text: &str) -> Vec<(FateKind, Option<u64>)> {
+        let mut spans = self.closed(text);
+        if self.incarnation(text).is_some() {
+            spans.extend(self.cursor(text).open);
+        }
+        spans.sort_by_key(|span| span.to);
+        spans.into_iter().map(|span| (span.kind, span.count)).collect()
+    }
+
+    pub fn count(&self, text: &str, kind: FateKind) -> u64 {
+        self.cursor(text).counts.of(kind)
+    }
+
+    /// Nominal instants of a schedule's jobs in seconds, in the order they were made.
+    pub fn nominals(&self, text: &str) -> Vec<i64> {
+        self.origins(text)
+            .into_iter()
+            .map(|(nominal, _)| nominal.secs())
+            .collect()
+    }
+
+    pub fn origins(&self, text: &str) -> Vec<(StoreTime, FireCause)> {
+        let origin = |fire: &Fire| match &fire.origin {
+            Origin::Occurrence {
+                schedule,
+                nominal,
+                cause,
+                ..
+            } if schedule.as_str() == text => Some((*nominal, *cause)),
+            _ => None,
+        };
+        self.jobs.iter().filter_map(origin).collect()
+    }
+
+    pub fn audit(&self, text: &str) -> AuditReport {
+        let cursor = self.incarnation(text).map(|_| self.cursor(text));
+        let incarnation = cursor.as_ref().map(|cursor| cursor.incarnation);
+        let mut definitions: Vec<ScheduleDefinition> = self.opened().definitions;
+        definitions.retain(|row| row.name.as_str() == text);
+        let newest = definitions.iter().map(|row| row.incarnation).max();
+        definitions.retain(|row| Some(row.incarnation) == incarnation.or(newest));
+        let mut backlogs = self.backlogs();
+        backlogs.retain(|row| row.name.as_str() == text);
+        audit(AuditInput {
+            definitions: &definitions,
+            fates: &self.closed(text),
+            cursor: cursor.as_ref(),
+            backlogs: &backlogs,
+        })
+    }
+
+    /// The audit finds nothing wrong, and its counts are those of the cursor.
+    pub fn audited(&self, text: &str) -> AuditReport {
+        let report = self.audit(text);
+        assert!(
+            report.faults.is_empty(),
+            "{:#?}\n{:#?}",
+            report.faults,
+            self.closed(text)
+        );
+        report
+    }
+}
+
+pub fn view(answer: Result<ScheduleReply, Refusal>) -> ScheduleView {
+    match answer {
+        Ok(ScheduleReply::Schedule(view)) => *view,
+        other => panic!("not a schedule: {other:?}"),
+    }
+}
+
+pub fn resume(text: &str) -> ScheduleInput {
+    ScheduleInput::Resume {
+        reply: ReplyTo(1),
+        name: name(text),
+    }
+}
+
+pub fn pause(text: &str) -> ScheduleInput {
+    ScheduleInput::Pause {
+        reply: ReplyTo(1),
+        name: name(text),
+    }
+}
+
+pub fn delete(text: &str) -> ScheduleInput {
+    ScheduleInput::Delete {
+        reply: ReplyTo(1),
+        name: name(text),
+    }
+}
+
+pub fn run_now(text: &str, request: u64) -> ScheduleInput {
+    ScheduleInput::RunNow {
+        reply: ReplyTo(1),
+        name: name(text),
+        request,
+    }
+}
