@@ -6,6 +6,7 @@
 
 pub mod calendar;
 pub mod cron;
+pub mod crontab;
 pub mod duration;
 pub mod fate;
 pub mod ids;

@@ -18,6 +18,10 @@ pub const EXPRESSION_BYTES_MAX: usize = 256;
 pub const EXPRESSION_COUNT_MAX: usize = 16;
 /// Exclusion entries of one schedule's calendars.
 pub const EXCLUSION_COUNT_MAX: usize = 1_000;
+/// Bytes of a crontab that are read.
+pub const CRONTAB_BYTES_MAX: usize = 1 << 20;
+/// Lines of a crontab that are read.
+pub const CRONTAB_LINES_MAX: usize = 10_000;
 /// Schedules of one shard; all of them are held in memory.
 pub const SCHEDULES_PER_SHARD_MAX: usize = 100_000;
 
