@@ -127,8 +127,36 @@ pub const READY_WINDOW_JOBS: usize = 4_096;
 pub const READY_WINDOW_BYTES: usize = 4 << 20;
 /// Waiting keys of one shard held in memory.
 pub const WAIT_WINDOW_JOBS: usize = 4_096;
+/// Bytes of waiting jobs of one shard held in memory.
+pub const WAIT_WINDOW_BYTES: usize = 4 << 20;
+/// Bytes of leased jobs of one shard: at this, nothing more is granted until outcomes come in.
+pub const LEASED_BYTES_MAX: usize = 64 << 20;
+/// Waiting jobs that one step moves to ready.
+pub const PROMOTE_PER_STEP_MAX: usize = 1_024;
+/// Leases that one step reaps.
+pub const REAP_PER_STEP_MAX: usize = 1_024;
+/// Deletions in a range after which its low-water mark is stored anew.
+pub const MARK_INTERVAL: u32 = 4_096;
+/// Offers of one worker that a shard remembers, so that a repeated one gets the same grants.
+pub const OFFERS_REMEMBERED_MAX: usize = 8;
+/// Workers whose offers one shard remembers.
+pub const WORKERS_REMEMBERED_MAX: usize = 1_024;
+/// Ended attempts that a shard remembers besides the job rows, to answer a repeated outcome.
+pub const TOKENS_REMEMBERED_MAX: usize = 8_192;
+/// Ready classes whose first page is loaded when a shard opens; the others at the first offer.
+pub const CLASSES_LOADED_AT_OPEN: usize = 64;
+/// Longest wait after a lost worker; the lease has been waited for already.
+pub const WORKER_LOST_WAIT_MS_MAX: u64 = 2_000;
+/// Jobs in one page of the sweep that purges and audits.
+pub const SWEEP_ROWS: usize = 256;
+/// Pause between pages of the sweep.
+pub const SWEEP_PAUSE_MS: u64 = 5_000;
+/// Pause between pages of the sweep while most of a page was to be purged.
+pub const SWEEP_BUSY_PAUSE_MS: u64 = 100;
 /// Rows of one page of a range scan.
 pub const SCAN_ROWS_MAX: usize = 1_024;
+/// Bytes after which a page of a range scan ends early, soft: at least one row is read.
+pub const SCAN_BYTES_MAX: usize = 2 << 20;
 /// Row writes in one batch, soft: a step that passes it closes the batch.
 pub const BATCH_WRITES_MAX: usize = 8_192;
 /// Bytes of one batch, soft.
@@ -239,3 +267,8 @@ const _: () = assert!(OFFER_REPEAT_MS * (OFFER_REPEATS_MAX as u64 + 1) + LEASE_M
 const _: () = assert!(OFFER_REPEAT_MS < HEARTBEAT_MS && OUTCOME_RETRY_CAP_MS < LEASE_MS);
 const _: () =
     assert!(WORKER_SLOTS_DEFAULT <= WORKER_SLOTS_MAX && WORKER_SLOTS_DEFAULT as usize <= OUTCOMES_UNRECORDED_MAX);
+// One number bounds a window: a job's bytes, at least the fair share of one (`lease_manager/window.rs`).
+const _: () = assert!(READY_WINDOW_BYTES.is_multiple_of(READY_WINDOW_JOBS));
+const _: () = assert!(WAIT_WINDOW_BYTES / WAIT_WINDOW_JOBS == READY_WINDOW_BYTES / READY_WINDOW_JOBS);
+const _: () = assert!(PAYLOAD_BYTES_MAX * 2 <= READY_WINDOW_BYTES && PAYLOAD_BYTES_MAX * 2 <= WAIT_WINDOW_BYTES);
+const _: () = assert!(WORKER_LOST_WAIT_MS_MAX < HEARTBEAT_MS);

@@ -8,7 +8,7 @@ use crate::job::{Job, JobSpec, Outcome};
 use crate::machine::ReplyTo;
 use crate::name::Name;
 use crate::refusal::Refusal;
-use crate::row::{KeyRow, LeasedRow, ReadyRow, WaitRow};
+use crate::row::{KeyRow, LeasedRow, MarkRow, ReadyRow, Row, WaitRow};
 use crate::time::{Monotonic, Span, StoreTime};
 use std::sync::Arc;
 
@@ -116,8 +116,32 @@ pub enum LeaseInput {
         /// First (instant, id) not in the page when it did not end.
         horizon: Option<(StoreTime, JobId)>,
     },
+    /// The shell has released `SendGrants` for this offer: its leases count from now (F13). Until then
+    /// they are not reaped, so that a slow store cannot end a lease that nobody has seen yet.
+    GrantsReleased {
+        /// To whom.
+        worker: WorkerId,
+        /// For which offer.
+        offer: OfferId,
+    },
+    /// A page of the job range, asked for by `LoadSweep`.
+    SweepPage {
+        /// In order of id.
+        rows: Vec<SweptJob>,
+        /// Where the next page begins; `None` when the range ended.
+        next: Option<JobId>,
+    },
     /// Time has passed.
     Tick,
+}
+
+/// A job met by the sweep, with the rows that `sweep_keys` names for it, as far as they exist.
+#[derive(Clone, Debug)]
+pub struct SweptJob {
+    /// The job's row.
+    pub job: Job,
+    /// Of the rows asked for, those that exist; read through the overlay.
+    pub rows: Vec<Row>,
 }
 
 /// Everything a LeaseManager is told when its shard was opened. Ready classes come as the first row
@@ -128,7 +152,9 @@ pub struct LeaseOpened {
     pub leased: Vec<(LeasedRow, Job)>,
     /// Non-empty ready classes.
     pub classes: Vec<(Name, Name)>,
-    /// Workers that are known dead: same node as this one, an earlier boot.
+    /// The low-water marks of the wait range and of all ready classes (F7).
+    pub marks: Vec<MarkRow>,
+    /// Workers that are known dead: same node as this one, another boot than this (the number).
     pub dead_node: Option<(Name, u64)>,
 }
 
@@ -180,7 +206,8 @@ pub enum Settlement {
 pub enum LeaseEffect {
     /// Answers a client.
     Reply(ReplyTo, LeaseReply),
-    /// Hands attempts to a worker. The shell stamps `waited` when it releases it (F13).
+    /// Hands attempts to a worker. When the shell releases it, it stamps `waited` and steps
+    /// `GrantsReleased` (F13).
     SendGrants {
         /// To whom.
         worker: WorkerId,
@@ -226,9 +253,18 @@ pub enum LeaseEffect {
         /// Which, and whether it counted.
         items: Vec<(JobId, Token, Recorded)>,
     },
+    /// Asks a worker about grants of an earlier epoch that may never have reached it (F14): it hands
+    /// back those that it has never seen, and will never start them.
+    SendReconcile {
+        /// To whom.
+        worker: WorkerId,
+        /// Which.
+        items: Vec<(JobId, Token)>,
+    },
     /// Something is ready (a hint to workers; may be lost).
     HintReady,
-    /// Load the next page of a class's ready range from this key (inclusive), at most `limit` rows.
+    /// Load the next page of a class's ready range from this key (inclusive), at most `limit` rows
+    /// and about `SCAN_BYTES_MAX` bytes of jobs.
     LoadReady {
         /// Class.
         class: (Name, Name),
@@ -237,17 +273,46 @@ pub enum LeaseEffect {
         /// Rows.
         limit: usize,
     },
-    /// Load the next page of the wait range from this key (inclusive).
+    /// Load the next page of the wait range from this key (inclusive), bounded likewise.
     LoadWait {
         /// From here; `None` is the mark or the head.
         from: Option<(StoreTime, JobId)>,
         /// Rows.
         limit: usize,
     },
-    /// A job was finished or moved (for logs, metrics and waiting clients).
+    /// Load the next page of the job range from this id (inclusive), each with its `sweep_keys` rows.
+    LoadSweep {
+        /// From here; `None` is the head.
+        from: Option<JobId>,
+        /// Rows.
+        limit: usize,
+    },
+    /// A job was moved other than by the end of an attempt (for logs, metrics and waiting clients).
     JobChanged(Box<Job>),
-    /// An attempt ended (for logs and metrics).
+    /// An attempt ended and moved its job (for logs, metrics and waiting clients). Each move is told
+    /// once, by this or by `JobChanged`.
     AttemptEnded(Box<Job>),
+    /// The sweep removed an old job.
+    JobPurged {
+        /// Which.
+        id: JobId,
+        /// How it had ended; a purged dead letter is a job given up for good.
+        state: crate::job::JobState,
+    },
+    /// The sweep mended a job's rows; each is a defect to look into.
+    JobRepaired {
+        /// Which.
+        id: JobId,
+        /// What was wrong, for people.
+        what: &'static str,
+    },
+    /// A stored job has values that no step may decide on: left out, to be quarantined (F9).
+    JobRejected {
+        /// Which.
+        id: JobId,
+        /// Why, for people.
+        reason: &'static str,
+    },
 }
 
 /// An answer to a client.

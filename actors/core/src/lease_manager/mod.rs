@@ -1,6 +1,254 @@
 //! The LeaseManager machine: owns every job of a shard from its insert to its history.
 //!
-//! Owns: job, wait, ready, leased, parked, key and dead-letter rows. Must never: read another
-//! machine's state. Next: `io.rs`.
+//! Owns: job, wait, ready, leased, parked, key, dead-letter rows, and the marks of its ranges. Must
+//! never: read another machine's state, or decide by a clock but the two that a step is given.
+//!
+//! A job has one job row and at most one place row. The job row is not rewritten when the job becomes
+//! ready or is granted: the leased row alone says that an attempt is current. So a fresh job costs six
+//! row writes (job, place, place gone, lease, lease gone, job), one more for its key.
+//!
+//! Next: `io.rs` (facts and orders), `places.rs` (the one way in and out of each range), `grants.rs`,
+//! `outcomes.rs`, `decide.rs` (F15), `window.rs` (F34), `mark.rs` (F7), `leases.rs` (F16, F17).
 
+mod cancel;
+mod check;
+mod create;
+mod decide;
+mod grants;
+mod heartbeat;
 pub mod io;
+mod leases;
+mod loads;
+mod mark;
+mod outcomes;
+mod places;
+mod ready;
+mod recent;
+mod sweep;
+mod waiting;
+mod window;
+mod workers;
+
+pub use decide::backoff;
+pub use sweep::sweep_keys;
+
+use crate::ids::{JobId, Token};
+use crate::job::Job;
+use crate::limits::{CLASSES_LOADED_AT_OPEN, PROMOTE_PER_STEP_MAX, REAP_PER_STEP_MAX};
+use crate::machine::{Out, Wake};
+use crate::row::{LeasedRow, MarkRange, MarkRow, RowKey};
+use crate::shard::ShardFacts;
+use crate::time::Now;
+use io::{LeaseEffect, LeaseInput, LeaseOpened, Recorded};
+use leases::LeaseTable;
+use places::Lies;
+use ready::ReadyRange;
+use recent::RecentTokens;
+use std::sync::Arc;
+use sweep::Sweep;
+use waiting::WaitRange;
+use window::Beyond;
+use workers::Workers;
+
+type Orders = Out<LeaseEffect>;
+
+/// The machine of one shard, for one epoch.
+#[derive(Debug)]
+pub struct LeaseManager {
+    facts: ShardFacts,
+    ready: ReadyRange,
+    waits: WaitRange,
+    leases: LeaseTable,
+    workers: Workers,
+    recent: RecentTokens,
+    sweep: Sweep,
+    /// Of the newest token of this epoch.
+    sequence: u64,
+    /// Some offer got less than it asked for since the last hint.
+    hungry: bool,
+    /// Something became ready in this step.
+    fresh: bool,
+    doubt: bool,
+}
+
+impl LeaseManager {
+    /// Takes over a shard: all leases get their grace, the windows are ordered.
+    pub fn open(facts: ShardFacts, opened: LeaseOpened, now: Now, out: &mut Orders) -> LeaseManager {
+        let mut machine = LeaseManager {
+            facts,
+            ready: ReadyRange::default(),
+            waits: WaitRange::new(wait_mark(&opened.marks)),
+            leases: LeaseTable::new(facts.heartbeat, now.mono),
+            workers: Workers::default(),
+            recent: RecentTokens::default(),
+            sweep: Sweep::new(now.mono),
+            sequence: 0,
+            hungry: true,
+            fresh: false,
+            doubt: now.doubt,
+        };
+        for (row, job) in opened.leased {
+            machine.inherit(row, job, opened.dead_node.as_ref(), out);
+        }
+        for name in &opened.classes {
+            machine.ready.class_id(name, Beyond::Unloaded);
+        }
+        for mark in opened.marks {
+            machine.adopt_mark(mark);
+        }
+        for name in opened.classes.iter().take(CLASSES_LOADED_AT_OPEN) {
+            if let Some(class) = machine.ready.find(name) {
+                machine.order_ready_page(class, out);
+            }
+        }
+        machine.order_wait_page(out);
+        machine
+    }
+
+    /// One fact or request.
+    pub fn step(&mut self, now: Now, input: LeaseInput, out: &mut Orders) {
+        self.begin_step(now);
+        match input {
+            LeaseInput::CreateJobs { reply, items } => self.on_create_jobs(now, reply, items, out),
+            LeaseInput::CancelJob { reply, id, job } => self.on_cancel_job(now, reply, id, job, out),
+            LeaseInput::RetryDead { reply, id, job } => self.on_retry_dead(now, reply, id, job, out),
+            LeaseInput::SettleUncertain {
+                reply,
+                id,
+                job,
+                verdict,
+            } => {
+                self.on_settle_uncertain(now, reply, (id, job), verdict, out);
+            }
+            LeaseInput::Offer {
+                worker,
+                offer,
+                slots,
+                queues,
+            } => {
+                self.on_offer(now, (worker, offer), slots, queues, out);
+            }
+            LeaseInput::Heartbeat { worker, beat, held } => self.on_heartbeat((worker, beat), held, out),
+            LeaseInput::Begin { worker, id, token } => self.on_begin(worker, id, token, out),
+            LeaseInput::Outcomes { worker, items } => self.on_outcomes(now, worker, items, out),
+            LeaseInput::HandBack { worker, items } => self.on_hand_back(now, worker, items, out),
+            LeaseInput::ReadyLoaded {
+                class,
+                rows,
+                end,
+                horizon,
+            } => {
+                self.on_ready_loaded(&class, rows, end, horizon, out);
+            }
+            LeaseInput::WaitLoaded { rows, end, horizon } => self.on_wait_loaded(now, rows, end, horizon, out),
+            LeaseInput::GrantsReleased { worker, offer } => self.on_grants_released(&worker, offer),
+            LeaseInput::SweepPage { rows, next } => self.on_sweep_page(now, rows, next, out),
+            LeaseInput::Tick => self.on_tick(now, out),
+        }
+        self.end_step(out);
+    }
+
+    /// When to be stepped with `Tick`, at the latest.
+    pub fn next_wake(&self) -> Wake {
+        let (by_clock, by_calendar) = self.waits.next_due();
+        let mono = [self.leases.next_wake(), by_clock, self.sweep.next_wake()];
+        Wake {
+            mono: mono.into_iter().flatten().min(),
+            store: by_calendar.filter(|_| !self.doubt),
+        }
+    }
+
+    /// Whether the shell should fetch the job's row before it steps an outcome of this attempt.
+    pub fn wants_row(&self, id: JobId, token: Token) -> bool {
+        let current = self.leases.get(id).is_some_and(|lease| lease.row.token == token);
+        !current && self.recent.get(token) != Some(Recorded::Recorded)
+    }
+
+    /// The current attempt of a job, as stored; it decides whether a job runs.
+    pub fn current_attempt(&self, id: JobId) -> Option<&LeasedRow> {
+        self.leases.get(id).map(|lease| &lease.row)
+    }
+
+    /// Attempts that are current.
+    pub fn lease_count(&self) -> usize {
+        self.leases.len()
+    }
+
+    fn begin_step(&mut self, now: Now) {
+        self.leases.on_step(now.mono);
+        self.doubt = now.doubt;
+    }
+
+    fn end_step(&mut self, out: &mut Orders) {
+        if self.fresh && self.hungry {
+            self.hungry = false;
+            out.effect(LeaseEffect::HintReady);
+        }
+        self.fresh = false;
+    }
+
+    fn on_tick(&mut self, now: Now, out: &mut Orders) {
+        for lease in self.leases.take_ended(REAP_PER_STEP_MAX) {
+            self.reap(now, lease, out);
+        }
+        self.promote_due(now, out);
+        self.sweep.on_tick(now.mono, out);
+    }
+
+    /// Moves due jobs from the wait window to the ready windows; their rows follow only when they must.
+    fn promote_due(&mut self, now: Now, out: &mut Orders) {
+        for _ in 0..PROMOTE_PER_STEP_MAX {
+            let Some((key, entry)) = self.waits.take_due(now) else {
+                break;
+            };
+            if is_expired(&entry.job, now) {
+                self.delete_wait_row(key, out);
+                self.expire(now, entry.job, out);
+            } else {
+                self.enter_ready(entry.job, key.0, Lies::Waiting(key.0), out);
+            }
+        }
+        self.order_wait_page(out);
+    }
+
+    /// A lease of an earlier epoch.
+    fn inherit(&mut self, row: LeasedRow, job: Job, dead: Option<&(crate::name::Name, u64)>, out: &mut Orders) {
+        if job.id != row.id || job.state.is_finished() {
+            out.delete(RowKey::Leased(row.id));
+            out.effect(LeaseEffect::JobRepaired {
+                id: row.id,
+                what: "a leased row named a finished job",
+            });
+            return;
+        }
+        let (id, token, worker) = (row.id, row.token, row.worker.clone());
+        let length = leases::grace(&row, &self.facts);
+        self.leases.add(row, Arc::new(job), length, true);
+        if dead.is_some_and(|(node, boot)| worker.node == *node && worker.boot != *boot) {
+            self.leases.orphan(id);
+        } else {
+            self.workers.inherit(worker, id, token);
+        }
+    }
+
+    fn adopt_mark(&mut self, mark: MarkRow) {
+        let (MarkRange::Ready(queue, tenant), RowKey::Ready(from)) = (mark.range, mark.from) else {
+            return;
+        };
+        let class = self.ready.class_id(&(queue, tenant), Beyond::Complete);
+        self.ready.class_mut(class).mark = mark::Mark::new(Some(ready::key_of(&from)));
+    }
+}
+
+fn wait_mark(marks: &[MarkRow]) -> Option<waiting::WaitKey> {
+    marks.iter().find_map(|mark| match (&mark.range, &mark.from) {
+        (MarkRange::Wait, RowKey::Wait(_, at, id)) => Some((*at, *id)),
+        _ => None,
+    })
+}
+
+/// Not started before its expiry; never decided in clock doubt (F20).
+fn is_expired(job: &Job, now: Now) -> bool {
+    let started = job.attempt_next > job.refunded.saturating_add(1);
+    !now.doubt && !started && job.spec.expires_at.is_some_and(|at| at <= now.store)
+}

@@ -1,0 +1,35 @@
+//! What must always hold in memory: asserted by tests and by the background audit.
+//!
+//! Owns: the machine-wide invariants. Must never: change anything. Next: `docs/INVARIANTS.md`.
+
+use super::LeaseManager;
+use std::collections::BTreeSet;
+
+impl LeaseManager {
+    /// Panics on a contradiction; walks everything in memory, so not for each step in production.
+    pub fn check(&self) {
+        self.leases.check(self.facts.epoch);
+        self.ready.check();
+        self.waits.check();
+        let mut ready = BTreeSet::new();
+        let mut lent = BTreeSet::new();
+        for class in self.ready.classes() {
+            for (key, entry) in class.window.iter() {
+                assert_eq!(key.2, entry.job.id, "a ready job is filed under its id");
+                assert!(ready.insert(key.2), "a job is ready once");
+                assert!(self.leases.get(key.2).is_none(), "a ready job has no current attempt");
+                assert!(!entry.job.state.is_finished(), "a ready job is not finished");
+                lent.extend(entry.waits_at.map(|at| (at, key.2)));
+            }
+        }
+        assert_eq!(
+            &lent,
+            self.waits.lent(),
+            "a lent row is lent to a job in a ready window"
+        );
+        for lease in self.leases.iter() {
+            let sequence_fits = lease.row.token.epoch < self.facts.epoch || lease.row.token.sequence <= self.sequence;
+            assert!(sequence_fits, "a token was drawn before it was granted");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Offers and grants: who gets which job, under which token.
+//!
+//! Owns: tokens, the fair turn over classes, repeated offers (F14). Must never: send a grant that is
+//! not in a batch of the same step. Next: `ready.rs`, `outcomes.rs`.
+
+use super::io::{Grant, LeaseEffect};
+use super::ready::{ClassId, ReadyEntry, ReadyKey, Turn};
+use super::workers::{Granted, Known};
+use super::{LeaseManager, Orders, is_expired};
+use crate::ids::{OfferId, Token, WorkerId};
+use crate::limits::{LEASED_BYTES_MAX, LEASES_PER_SHARD_MAX, OFFER_SLOTS_MAX};
+use crate::name::Name;
+use crate::row::{LeasedRow, Row};
+use crate::time::Now;
+use std::collections::BTreeSet;
+
+impl LeaseManager {
+    /// A worker has room.
+    pub(super) fn on_offer(
+        &mut self,
+        now: Now,
+        (worker, offer): (WorkerId, OfferId),
+        slots: u32,
+        queues: Vec<Name>,
+        out: &mut Orders,
+    ) {
+        self.reconcile(&worker, &[], out);
+        let only: BTreeSet<Name> = queues.into_iter().collect();
+        let grants = match self.workers.recall(&worker, offer) {
+            Known::New => self.grant_new(now, &worker, offer, slots, &only, out),
+            Known::Given(granted) => self.grants_left(&granted),
+            Known::Forgotten => Vec::new(),
+        };
+        let more = self.ready.has_more(&only);
+        out.effect(LeaseEffect::SendGrants {
+            worker,
+            offer,
+            received_at: now.mono,
+            grants,
+            more,
+        });
+    }
+
+    fn grant_new(
+        &mut self,
+        now: Now,
+        worker: &WorkerId,
+        offer: OfferId,
+        slots: u32,
+        only: &BTreeSet<Name>,
+        out: &mut Orders,
+    ) -> Vec<Grant> {
+        let slots = slots.min(OFFER_SLOTS_MAX) as usize;
+        let mut grants = Vec::new();
+        while grants.len() < slots && self.has_lease_room() {
+            let Some(queue) = self.ready.next_line(only) else { break };
+            match self.ready.take_turn(&queue) {
+                Turn::Job(class, key, entry) => grants.extend(self.grant(now, worker, (class, key, entry), out)),
+                Turn::Load(class) => self.order_ready_page(class, out),
+                Turn::Nothing => {}
+            }
+        }
+        if grants.len() < slots {
+            self.hungry = true;
+        }
+        if !grants.is_empty() {
+            let granted: Granted = grants.iter().map(|grant| (grant.job.id, grant.token)).collect();
+            self.workers.remember(worker, offer, granted);
+        }
+        grants
+    }
+
+    fn grant(
+        &mut self,
+        now: Now,
+        worker: &WorkerId,
+        (class, key, entry): (ClassId, ReadyKey, ReadyEntry),
+        out: &mut Orders,
+    ) -> Option<Grant> {
+        self.delete_taken(class, key, entry.waits_at, out);
+        self.order_ready_page(class, out);
+        if is_expired(&entry.job, now) {
+            self.expire(now, entry.job, out);
+            return None;
+        }
+        let token = self.next_token();
+        let job = entry.job;
+        let row = LeasedRow {
+            id: job.id,
+            job_version: job.version,
+            attempt: job.attempt_next,
+            token,
+            worker: worker.clone(),
+            granted_at: now.store,
+            length: self.facts.lease,
+            begun: false,
+            seen: self.facts.epoch,
+            unseen_starts: 0,
+            order: key.1,
+        };
+        out.put(Row::Leased(Box::new(row.clone())));
+        let grant = Grant {
+            job: job.clone(),
+            attempt: row.attempt,
+            token,
+            length: row.length,
+            granted_at: row.granted_at,
+        };
+        self.leases.add(row, job, grant.length, false);
+        Some(grant)
+    }
+
+    /// The grants of a repeated offer that are still current, with what is left of them.
+    fn grants_left(&mut self, granted: &Granted) -> Vec<Grant> {
+        let mut grants = Vec::with_capacity(granted.len());
+        for (id, token) in granted {
+            let Some(lease) = self.leases.get(*id).filter(|lease| lease.row.token == *token) else {
+                continue;
+            };
+            grants.push(Grant {
+                job: lease.job.clone(),
+                attempt: lease.row.attempt,
+                token: *token,
+                length: self.leases.left(lease),
+                granted_at: lease.row.granted_at,
+            });
+        }
+        grants
+    }
+
+    /// The shell has sent the grants of an offer: their leases count from now.
+    pub(super) fn on_grants_released(&mut self, worker: &WorkerId, offer: OfferId) {
+        for (id, token) in self.workers.given(worker, offer).to_vec() {
+            if self.leases.current(id, token).is_some() {
+                self.leases.release(id);
+            }
+        }
+    }
+
+    fn next_token(&mut self) -> Token {
+        self.sequence += 1;
+        Token {
+            generation: self.facts.generation,
+            epoch: self.facts.epoch,
+            sequence: self.sequence,
+        }
+    }
+
+    fn has_lease_room(&self) -> bool {
+        self.leases.len() < LEASES_PER_SHARD_MAX && self.leases.cost() < LEASED_BYTES_MAX
+    }
+}

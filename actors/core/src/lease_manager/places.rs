@@ -1,0 +1,259 @@
+//! The one way in and out of each range: rows, windows and marks change together, in one step.
+//!
+//! Owns: the writes of place rows and job rows. Must never: decide what becomes of a job (see
+//! `decide.rs`). Next: `ready.rs`, `waiting.rs`.
+
+use super::ready::{self, ClassId, ClassName, ReadyEntry, ReadyKey};
+use super::waiting::{self, WaitEntry, WaitKey};
+use super::window::{Beyond, cost_of};
+use super::{LeaseManager, Orders};
+use crate::job::{Job, JobState, Place};
+use crate::limits::CLASS_COUNT_MAX;
+use crate::machine::Expect;
+use crate::row::{DeadLetterRow, MarkRange, MarkRow, ParkedRow, Row, RowKey, WaitRow};
+use crate::time::{Now, Span, StoreTime};
+use std::sync::Arc;
+
+/// Where the place row of a job that becomes ready lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lies {
+    /// Nowhere yet.
+    Nowhere,
+    /// In the wait range, under this instant.
+    Waiting(StoreTime),
+}
+
+impl LeaseManager {
+    /// A job may be granted from now on.
+    pub(super) fn enter_ready(&mut self, job: Arc<Job>, order: StoreTime, lies: Lies, out: &mut Orders) {
+        let name = (job.spec.queue.clone(), job.spec.tenant.clone());
+        let class = self.class_for(&name, out);
+        let key = (job.spec.priority, order, job.id);
+        let waits_at = match lies {
+            Lies::Waiting(at) => Some(at),
+            Lies::Nowhere => None,
+        };
+        let cost = cost_of(&job);
+        let entered = self.ready.insert(class, key, ReadyEntry { job, waits_at, cost });
+        match lies {
+            Lies::Nowhere => self.put_ready_row(class, key, out),
+            Lies::Waiting(at) if !entered => self.move_row_to_ready(class, key, at, out),
+            Lies::Waiting(_) => {}
+        }
+        self.fresh = true;
+        self.settle_ready_windows(out);
+    }
+
+    /// Pushes out of the ready windows what is too much; rows that only lay there in memory follow.
+    pub(super) fn settle_ready_windows(&mut self, out: &mut Orders) {
+        for (class, key, entry) in self.ready.evict() {
+            if let Some(at) = entry.waits_at {
+                self.move_row_to_ready(class, key, at, out);
+            }
+        }
+    }
+
+    /// A job waits, from `now` for `length` (between attempts) or until the instant (first start).
+    pub(super) fn enter_wait(
+        &mut self,
+        now: Now,
+        job: Arc<Job>,
+        at: StoreTime,
+        length: Option<Span>,
+        out: &mut Orders,
+    ) {
+        let row = WaitRow {
+            shard: self.facts.shard,
+            at,
+            id: job.id,
+            length,
+        };
+        let key = (at, job.id);
+        let entry = WaitEntry {
+            ends_at: length.map(|length| now.mono + length),
+            cost: cost_of(&job),
+            job,
+        };
+        out.put(Row::Wait(row));
+        if let Some(mark) = self.waits.mark().on_insert(key) {
+            self.put_wait_mark(mark, out);
+        }
+        self.waits.insert(key, entry);
+    }
+
+    /// Deletes the place row of a job that is not leased, and takes it out of memory.
+    pub(super) fn leave_place(&mut self, job: &Job, out: &mut Orders) {
+        match job.place {
+            Place::Ready { order } => self.delete_ready(job, order, out),
+            Place::Wait { at, .. } => {
+                let key = (at, job.id);
+                let (known, lent) = (self.waits.knows(&key), self.waits.is_lent(&key));
+                if lent && let Some(class) = self.ready.find(&class_of(job)) {
+                    self.ready.remove(class, &(job.spec.priority, at, job.id));
+                }
+                if !known {
+                    // Beyond the wait window, or moved to the ready range: only one of them exists.
+                    self.delete_ready(job, at, out);
+                }
+                self.delete_wait_row(key, out);
+            }
+            Place::Parked => out.delete(RowKey::Parked(job.id)),
+            Place::DeadLetter { .. } => out.delete(RowKey::DeadLetter(job.id)),
+            Place::Leased | Place::None => {}
+        }
+    }
+
+    /// Deletes the row of a job that was taken out of a ready window to be granted or expired.
+    pub(super) fn delete_taken(
+        &mut self,
+        class: ClassId,
+        key: ReadyKey,
+        waits_at: Option<StoreTime>,
+        out: &mut Orders,
+    ) {
+        match waits_at {
+            Some(at) => self.delete_wait_row((at, key.2), out),
+            None => self.delete_ready_row(class, key, out),
+        }
+    }
+
+    /// Deletes a wait row.
+    pub(super) fn delete_wait_row(&mut self, key: WaitKey, out: &mut Orders) {
+        self.waits.remove(key);
+        out.delete(waiting::row_key(self.facts.shard, key));
+        self.waits.mark().on_delete(key);
+        if let Some(mark) = self.waits.advance_mark() {
+            self.put_wait_mark(mark, out);
+        }
+    }
+
+    fn delete_ready(&mut self, job: &Job, order: StoreTime, out: &mut Orders) {
+        let Some(class) = self.ready.find(&class_of(job)) else {
+            return;
+        };
+        let key = (job.spec.priority, order, job.id);
+        self.ready.remove(class, &key);
+        self.delete_ready_row(class, key, out);
+    }
+
+    fn move_row_to_ready(&mut self, class: ClassId, key: ReadyKey, waits_at: StoreTime, out: &mut Orders) {
+        self.delete_wait_row((waits_at, key.2), out);
+        self.put_ready_row(class, key, out);
+    }
+
+    fn put_ready_row(&mut self, id: ClassId, key: ReadyKey, out: &mut Orders) {
+        let class = self.ready.class_mut(id);
+        out.put(Row::Ready(ready::row_of(self.facts.shard, &class.name, key)));
+        if let Some(mark) = class.mark.on_insert(key) {
+            self.put_ready_mark(id, mark, out);
+        }
+    }
+
+    fn delete_ready_row(&mut self, id: ClassId, key: ReadyKey, out: &mut Orders) {
+        let class = self.ready.class_mut(id);
+        out.delete(RowKey::Ready(ready::row_of(self.facts.shard, &class.name, key)));
+        class.mark.on_delete(key);
+        if class.mark.is_due() && class.window.beyond() != Beyond::Unloaded {
+            let first = class.window.first_possible();
+            if let Some(mark) = class.mark.advance(first) {
+                self.put_ready_mark(id, mark, out);
+            }
+        }
+    }
+
+    fn put_ready_mark(&self, id: ClassId, mark: ReadyKey, out: &mut Orders) {
+        let name = &self.ready.class(id).name;
+        out.put(Row::Mark(MarkRow {
+            shard: self.facts.shard,
+            range: MarkRange::Ready(name.0.clone(), name.1.clone()),
+            from: RowKey::Ready(ready::row_of(self.facts.shard, name, mark)),
+        }));
+    }
+
+    fn put_wait_mark(&self, mark: WaitKey, out: &mut Orders) {
+        out.put(Row::Mark(MarkRow {
+            shard: self.facts.shard,
+            range: MarkRange::Wait,
+            from: waiting::row_key(self.facts.shard, mark),
+        }));
+    }
+
+    /// The class of this name; a full directory first drops those without rows, and their marks.
+    pub(super) fn class_for(&mut self, name: &ClassName, out: &mut Orders) -> ClassId {
+        if let Some(class) = self.ready.find(name) {
+            return class;
+        }
+        if self.ready.len() >= CLASS_COUNT_MAX {
+            for ((queue, tenant), marked) in self.ready.drop_idle() {
+                if marked {
+                    out.delete(RowKey::Mark(self.facts.shard, MarkRange::Ready(queue, tenant)));
+                }
+            }
+        }
+        self.ready.class_id(name, Beyond::Complete)
+    }
+
+    /// Ends a job that has no current attempt, and whose place row is gone in this step.
+    pub(super) fn finish(&mut self, now: Now, mut job: Job, states: (JobState, JobState), reason: Option<&str>) -> Job {
+        move_job(&mut job, states.0, states.1);
+        job.place = Place::None;
+        job.reason = reason.map(Arc::from);
+        job.ended_at = Some(now.store);
+        job
+    }
+
+    /// Gives a job up.
+    pub(super) fn give_up(&mut self, now: Now, mut job: Job, from: JobState, reason: &str, out: &mut Orders) -> Job {
+        move_job(&mut job, from, JobState::Dead);
+        job.place = Place::DeadLetter { at: now.store };
+        job.reason = Some(Arc::from(reason));
+        job.ended_at = Some(now.store);
+        out.put(Row::DeadLetter(DeadLetterRow {
+            id: job.id,
+            at: now.store,
+        }));
+        job
+    }
+
+    /// Parks a job whose effect is unproven.
+    pub(super) fn park(&mut self, now: Now, mut job: Job, reason: &str, out: &mut Orders) -> Job {
+        move_job(&mut job, JobState::Leased, JobState::Uncertain);
+        job.place = Place::Parked;
+        job.reason = Some(Arc::from(reason));
+        out.put(Row::Parked(ParkedRow {
+            id: job.id,
+            at: now.store,
+        }));
+        job
+    }
+
+    /// Makes a job ready again, ordered as given.
+    pub(super) fn revive(&mut self, mut job: Job, from: JobState, order: StoreTime, out: &mut Orders) -> Job {
+        move_job(&mut job, from, JobState::Ready);
+        job.place = Place::Ready { order };
+        job.reason = None;
+        job.ended_at = None;
+        self.enter_ready(Arc::new(job.clone()), order, Lies::Nowhere, out);
+        job
+    }
+}
+
+/// Puts a job row over the version before.
+pub(super) fn put_job(job: &Job, out: &mut Orders) {
+    let expect = Expect::Version(job.version - 1);
+    let row = Row::Job(Box::new(job.clone()));
+    out.writes.push(crate::machine::Write::Put { row, expect });
+}
+
+/// One move of the table, one version. `from` is where the job really stands: its row may say
+/// waiting or ready while it is leased.
+pub(super) fn move_job(job: &mut Job, from: JobState, to: JobState) {
+    assert!(from.may_become(to), "a job does not move from {from:?} to {to:?}");
+    job.state = to;
+    job.version += 1;
+}
+
+/// The class of a job.
+pub(super) fn class_of(job: &Job) -> ClassName {
+    (job.spec.queue.clone(), job.spec.tenant.clone())
+}

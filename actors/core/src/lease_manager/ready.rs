@@ -1,0 +1,319 @@
+//! The ready range: a bounded directory of classes (queue, tenant), a window for each (F30, F34).
+//!
+//! Owns: which ready jobs are in memory, whose turn it is, and the classes' marks. Must never: hold
+//! more than `READY_WINDOW_BYTES`, or decide what becomes of a job. A job may be here while its row
+//! still lies in the wait range: that saves moving a row that is granted soon. Next: `places.rs`.
+
+use super::mark::Mark;
+use super::window::{Beyond, Costly, Window};
+use crate::ids::{JobId, ShardId};
+use crate::job::Job;
+use crate::limits::{READY_WINDOW_BYTES, READY_WINDOW_JOBS, SCAN_ROWS_MAX};
+use crate::name::Name;
+use crate::row::ReadyRow;
+use crate::time::StoreTime;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Queue and tenant.
+pub(super) type ClassName = (Name, Name);
+
+/// Priority, order, id: a ready row's key within its class.
+pub(super) type ReadyKey = (u8, StoreTime, JobId);
+
+/// A class's number while it is in the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ClassId(u32);
+
+/// A ready job in memory.
+#[derive(Debug)]
+pub(super) struct ReadyEntry {
+    /// As stored.
+    pub(super) job: Arc<Job>,
+    /// Set while its row lies in the wait range, under this instant.
+    pub(super) waits_at: Option<StoreTime>,
+    /// Of `cost_of`.
+    pub(super) cost: usize,
+}
+
+/// A class with its window.
+#[derive(Debug)]
+pub(super) struct Class {
+    /// Queue and tenant.
+    pub(super) name: ClassName,
+    /// First jobs of its range.
+    pub(super) window: Window<ReadyKey, ReadyEntry>,
+    /// Where its range begins.
+    pub(super) mark: Mark<ReadyKey>,
+    /// Whether it stands in its queue's line.
+    in_line: bool,
+}
+
+/// All classes of a shard.
+#[derive(Debug, Default)]
+pub(super) struct ReadyRange {
+    classes: BTreeMap<ClassId, Class>,
+    by_name: BTreeMap<ClassName, ClassId>,
+    /// Per queue, the classes that wait for their turn; no empty lines.
+    lines: BTreeMap<Name, VecDeque<ClassId>>,
+    /// The queue that was served last.
+    turn: Option<Name>,
+    next_id: u32,
+    cost: usize,
+}
+
+/// What a class has for the one whose turn it is.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// Its first job, taken out of the window; its row is still there.
+    Job(ClassId, ReadyKey, ReadyEntry),
+    /// Nothing in memory, but rows beyond: load a page.
+    Load(ClassId),
+    /// Nothing now.
+    Nothing,
+}
+
+impl Costly for ReadyEntry {
+    fn cost(&self) -> usize {
+        self.cost
+    }
+}
+
+/// The key of a ready row within its class.
+pub(super) fn key_of(row: &ReadyRow) -> ReadyKey {
+    (row.priority, row.order, row.id)
+}
+
+/// The row of a key.
+pub(super) fn row_of(shard: ShardId, class: &ClassName, key: ReadyKey) -> ReadyRow {
+    ReadyRow {
+        shard,
+        queue: class.0.clone(),
+        tenant: class.1.clone(),
+        priority: key.0,
+        order: key.1,
+        id: key.2,
+    }
+}
+
+impl Class {
+    /// No row of it exists, and nobody waits for its turn.
+    fn is_idle(&self) -> bool {
+        self.window.is_empty() && self.window.beyond() == Beyond::Complete && !self.in_line
+    }
+}
+
+impl ReadyRange {
+    /// The class of this name, made if it is new; `beyond` says what is known of a new one's range.
+    pub(super) fn class_id(&mut self, name: &ClassName, beyond: Beyond<ReadyKey>) -> ClassId {
+        if let Some(id) = self.by_name.get(name) {
+            return *id;
+        }
+        let id = ClassId(self.next_id);
+        self.next_id += 1;
+        self.by_name.insert(name.clone(), id);
+        self.classes.insert(
+            id,
+            Class {
+                name: name.clone(),
+                window: Window::new(beyond),
+                mark: Mark::new(None),
+                in_line: false,
+            },
+        );
+        self.line_up(id);
+        id
+    }
+
+    /// The class of this name, if it is in the directory.
+    pub(super) fn find(&self, name: &ClassName) -> Option<ClassId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// A class by its number.
+    pub(super) fn class(&self, id: ClassId) -> &Class {
+        self.classes
+            .get(&id)
+            .expect("a class number is used only while the class is in the directory")
+    }
+
+    /// A class by its number, to touch its mark.
+    pub(super) fn class_mut(&mut self, id: ClassId) -> &mut Class {
+        self.classes
+            .get_mut(&id)
+            .expect("a class number is used only while the class is in the directory")
+    }
+
+    /// Puts a job into its class's window if it lies below the horizon.
+    pub(super) fn insert(&mut self, id: ClassId, key: ReadyKey, entry: ReadyEntry) -> bool {
+        let class = self.class_mut(id);
+        let before = class.window.cost();
+        let entered = class.window.insert(key, entry);
+        let after = class.window.cost();
+        self.cost = self.cost + after - before;
+        self.line_up(id);
+        entered
+    }
+
+    /// Takes a job out whose row is being deleted.
+    pub(super) fn remove(&mut self, id: ClassId, key: &ReadyKey) -> Option<ReadyEntry> {
+        let removed = self.class_mut(id).window.remove(key);
+        if let Some(entry) = &removed {
+            self.cost -= entry.cost;
+        }
+        removed
+    }
+
+    /// The class whose window costs most gives up half of it, when all together cost too much:
+    /// halving keeps the search for it rare. Answers what was pushed out.
+    pub(super) fn evict(&mut self) -> Vec<(ClassId, ReadyKey, ReadyEntry)> {
+        let mut evicted = Vec::new();
+        while self.cost > READY_WINDOW_BYTES {
+            let heaviest = self
+                .classes
+                .iter()
+                .max_by_key(|(_, class)| class.window.cost())
+                .map(|(id, _)| *id);
+            let Some(id) = heaviest else { break };
+            let class = self.class_mut(id);
+            let keep = class.window.cost() / 2;
+            let before = class.window.cost();
+            while class.window.cost() > keep {
+                let Some((key, entry)) = class.window.evict_last() else {
+                    break;
+                };
+                evicted.push((id, key, entry));
+            }
+            let freed = before - class.window.cost();
+            self.cost -= freed;
+        }
+        evicted
+    }
+
+    /// The next queue in turn after the last one served, among `only` (all, if empty).
+    pub(super) fn next_line(&mut self, only: &BTreeSet<Name>) -> Option<Name> {
+        let after = match &self.turn {
+            Some(name) => Bound::Excluded(name.clone()),
+            None => Bound::Unbounded,
+        };
+        let next = if only.is_empty() {
+            let rest = self.lines.range((after, Bound::Unbounded)).next();
+            rest.or_else(|| self.lines.iter().next()).map(|(name, _)| name.clone())
+        } else {
+            let rest = only
+                .range((after, Bound::Unbounded))
+                .find(|name| self.lines.contains_key(*name));
+            rest.or_else(|| only.iter().find(|name| self.lines.contains_key(*name)))
+                .cloned()
+        };
+        if let Some(name) = &next {
+            self.turn = Some(name.clone());
+        }
+        next
+    }
+
+    /// The first class in a queue's line takes its turn and goes to the end.
+    pub(super) fn take_turn(&mut self, queue: &Name) -> Turn {
+        let Some(line) = self.lines.get_mut(queue) else {
+            return Turn::Nothing;
+        };
+        let id = line.pop_front();
+        if line.is_empty() {
+            self.lines.remove(queue);
+        }
+        let Some(id) = id else { return Turn::Nothing };
+        let class = self.class_mut(id);
+        class.in_line = false;
+        match class.window.pop_first() {
+            Some((key, entry)) => {
+                self.cost -= entry.cost;
+                self.line_up(id);
+                Turn::Job(id, key, entry)
+            }
+            None if class.window.wants_load(0) => Turn::Load(id),
+            None => Turn::Nothing,
+        }
+    }
+
+    /// A class stands in line while it has a job in memory, or could load some.
+    pub(super) fn line_up(&mut self, id: ClassId) {
+        let Some(class) = self.classes.get_mut(&id) else { return };
+        if class.in_line || (class.window.is_empty() && !class.window.wants_load(0)) {
+            return;
+        }
+        class.in_line = true;
+        self.lines.entry(class.name.0.clone()).or_default().push_back(id);
+    }
+
+    /// Whether any of these queues (all, if empty) has something in line.
+    pub(super) fn has_more(&self, only: &BTreeSet<Name>) -> bool {
+        if only.is_empty() {
+            return !self.lines.is_empty();
+        }
+        only.iter().any(|name| self.lines.contains_key(name))
+    }
+
+    /// The rows of the next page, if this class has so few jobs left that it should be fetched.
+    pub(super) fn page_wanted(&self, id: ClassId) -> Option<usize> {
+        let share = READY_WINDOW_JOBS / self.classes.len().max(1);
+        let low = if self.cost <= READY_WINDOW_BYTES / 2 {
+            share / 4
+        } else {
+            0
+        };
+        self.class(id)
+            .window
+            .wants_load(low)
+            .then(|| (share / 2).clamp(4, SCAN_ROWS_MAX))
+    }
+
+    /// Notes that a page of this class is being fetched, from here.
+    pub(super) fn begin_load(&mut self, id: ClassId) -> Option<ReadyKey> {
+        self.class_mut(id).window.begin_load()
+    }
+
+    /// Classes in the directory.
+    pub(super) fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Drops classes of which no row exists; answers their names and whether a mark was stored.
+    pub(super) fn drop_idle(&mut self) -> Vec<(ClassName, bool)> {
+        let idle = self.classes.iter().filter(|(_, class)| class.is_idle());
+        let ids: Vec<ClassId> = idle.map(|(id, _)| *id).collect();
+        let gone = ids.iter().filter_map(|id| self.classes.remove(id));
+        let names: Vec<_> = gone.map(|class| (class.name, class.mark.stored().is_some())).collect();
+        for (name, _) in &names {
+            self.by_name.remove(name);
+        }
+        names
+    }
+
+    /// All classes.
+    pub(super) fn classes(&self) -> impl Iterator<Item = &Class> {
+        self.classes.values()
+    }
+
+    /// Whether a class could be dropped to make room for another.
+    pub(super) fn has_idle(&self) -> bool {
+        self.classes.values().any(Class::is_idle)
+    }
+
+    /// Panics on a contradiction.
+    pub(super) fn check(&self) {
+        let mut cost = 0;
+        for (id, class) in &self.classes {
+            class.window.check();
+            cost += class.window.cost();
+            assert_eq!(self.by_name.get(&class.name), Some(id), "a class is found by its name");
+            let stands = self.lines.get(&class.name.0).is_some_and(|line| line.contains(id));
+            assert_eq!(class.in_line, stands, "a class knows whether it stands in line");
+            let should = !class.window.is_empty() || class.window.wants_load(0);
+            assert!(!should || class.in_line, "a class with work stands in line");
+        }
+        assert_eq!(cost, self.cost, "the range's cost is the sum of its classes");
+        assert!(cost <= READY_WINDOW_BYTES, "ready windows are bounded");
+        assert!(self.lines.values().all(|line| !line.is_empty()), "no line is empty");
+    }
+}

@@ -1,0 +1,280 @@
+//! The slow walk over all job rows: purges what is old, finds what no message told (F8).
+//!
+//! Owns: retention, the audit of place rows, the pace. Must never: purge an uncertain job, or a key
+//! that names a newer job, or anything in clock doubt. Next: `places.rs`.
+
+use super::create::retention_over;
+use super::io::{LeaseEffect, SweptJob};
+use super::places::{Lies, class_of, put_job};
+use super::ready::{ReadyEntry, ReadyKey};
+use super::waiting::{self, WaitEntry};
+use super::window::cost_of;
+use super::{LeaseManager, Orders, is_expired};
+use crate::ids::{JobId, ShardId, Slot};
+use crate::job::{Job, JobState, Origin, Place};
+use crate::limits::{
+    DEAD_LETTER_RETENTION_DAYS, JOB_RETENTION_DAYS, KEY_RETENTION_HOURS, SWEEP_BUSY_PAUSE_MS, SWEEP_PAUSE_MS,
+    SWEEP_ROWS,
+};
+use crate::row::{DeadLetterRow, ParkedRow, ReadyRow, Row, RowKey};
+use crate::time::{Monotonic, Now, Span};
+use std::sync::Arc;
+
+const HOUR: u64 = 3_600;
+
+/// Where the walk is, and when it goes on.
+#[derive(Debug)]
+pub(super) struct Sweep {
+    from: Option<JobId>,
+    next_at: Monotonic,
+    loading: bool,
+}
+
+impl Sweep {
+    /// Begins at the head, after a pause.
+    pub(super) fn new(now: Monotonic) -> Sweep {
+        Sweep {
+            from: None,
+            next_at: now + Span::from_millis(SWEEP_PAUSE_MS),
+            loading: false,
+        }
+    }
+
+    /// Orders the next page when its time has come.
+    pub(super) fn on_tick(&mut self, now: Monotonic, out: &mut Orders) {
+        if !self.loading && now >= self.next_at {
+            self.loading = true;
+            out.effect(LeaseEffect::LoadSweep {
+                from: self.from,
+                limit: SWEEP_ROWS,
+            });
+        }
+    }
+
+    /// When the next page is to be ordered.
+    pub(super) fn next_wake(&self) -> Option<Monotonic> {
+        (!self.loading).then_some(self.next_at)
+    }
+
+    fn on_page(&mut self, now: Monotonic, next: Option<JobId>, busy: bool) {
+        let pause = if busy { SWEEP_BUSY_PAUSE_MS } else { SWEEP_PAUSE_MS };
+        self.from = next;
+        self.next_at = now + Span::from_millis(pause);
+        self.loading = false;
+    }
+}
+
+/// The rows that a job's sweep needs: its key's, and every place where it could lie.
+pub fn sweep_keys(shard: ShardId, job: &Job) -> Vec<RowKey> {
+    let mut keys = vec![
+        RowKey::Leased(job.id),
+        RowKey::Parked(job.id),
+        RowKey::DeadLetter(job.id),
+    ];
+    let order = match job.place {
+        Place::Wait { at, .. } => Some(at),
+        Place::Ready { order } => Some(order),
+        Place::Leased | Place::Parked | Place::DeadLetter { .. } | Place::None => None,
+    };
+    if let Some(at) = order {
+        keys.push(RowKey::Wait(shard, at, job.id));
+        keys.push(RowKey::Ready(ReadyRow::of(shard, job, at)));
+    }
+    if let Origin::Request { key: Some(key) } = &job.origin {
+        let tenant = &job.spec.tenant;
+        keys.push(RowKey::Key(Slot::of_key(tenant, key), tenant.clone(), key.clone()));
+    }
+    keys
+}
+
+impl LeaseManager {
+    /// A page of the walk.
+    pub(super) fn on_sweep_page(&mut self, now: Now, rows: Vec<SweptJob>, next: Option<JobId>, out: &mut Orders) {
+        let (count, mut purged) = (rows.len(), 0);
+        for swept in rows {
+            if self.sweep_job(now, swept, out) {
+                purged += 1;
+            }
+        }
+        self.sweep.on_page(now.mono, next, purged * 2 > count);
+    }
+
+    /// True if something of it was purged.
+    fn sweep_job(&mut self, now: Now, swept: SweptJob, out: &mut Orders) -> bool {
+        let SweptJob { job, rows } = swept;
+        let key_purged = purge_key(now, &job, &rows, out);
+        if self.purge_job(now, &job, &rows, out) {
+            return true;
+        }
+        match job.state {
+            JobState::Waiting | JobState::Ready | JobState::Leased => self.audit_unfinished(now, job, &rows, out),
+            JobState::Uncertain => self.audit_parked(now, &job, &rows, out),
+            JobState::Dead => self.audit_dead(now, &job, &rows, out),
+            JobState::Succeeded | JobState::Cancelled | JobState::Expired => self.audit_finished(&job, &rows, out),
+        }
+        key_purged
+    }
+
+    fn purge_job(&mut self, now: Now, job: &Job, rows: &[Row], out: &mut Orders) -> bool {
+        let days = match job.state {
+            JobState::Succeeded | JobState::Cancelled | JobState::Expired => JOB_RETENTION_DAYS,
+            JobState::Dead => DEAD_LETTER_RETENTION_DAYS,
+            JobState::Waiting | JobState::Ready | JobState::Leased | JobState::Uncertain => return false,
+        };
+        let Some(ended_at) = job.ended_at.filter(|_| self.leases.get(job.id).is_none()) else {
+            return false;
+        };
+        if !retention_over(now, ended_at, Span::from_secs(days * 24 * HOUR)) {
+            return false;
+        }
+        for row in rows.iter().filter(|row| !matches!(row, Row::Key(_))) {
+            out.delete(row.key());
+        }
+        out.delete(RowKey::Job(job.id));
+        out.effect(LeaseEffect::JobPurged {
+            id: job.id,
+            state: job.state,
+        });
+        true
+    }
+
+    fn audit_unfinished(&mut self, now: Now, job: Job, rows: &[Row], out: &mut Orders) {
+        if self.leases.get(job.id).is_some() {
+            return;
+        }
+        if is_expired(&job, now) {
+            self.leave_place(&job, out);
+            self.expire(now, Arc::new(job), out);
+            return;
+        }
+        let wait = rows.iter().find_map(|row| {
+            if let Row::Wait(row) = row {
+                Some(row.clone())
+            } else {
+                None
+            }
+        });
+        let ready = rows.iter().find_map(|row| {
+            if let Row::Ready(row) = row {
+                Some(row.clone())
+            } else {
+                None
+            }
+        });
+        let what = match (wait, ready) {
+            (None, None) => self.restore_place(now, job, out),
+            (Some(row), None) => self.find_waiting(now, job, &row),
+            (None, Some(row)) => self.find_ready(job, &row, out),
+            (Some(_), Some(row)) => {
+                self.delete_wait_row((row.order, job.id), out);
+                out.effect(repaired(job.id, "a job lay in two ranges"));
+                self.find_ready(job, &row, out)
+            }
+        };
+        if let Some((id, what)) = what {
+            out.effect(repaired(id, what));
+        }
+    }
+
+    /// No range names it: it would never run. It becomes ready now.
+    fn restore_place(&mut self, now: Now, mut job: Job, out: &mut Orders) -> Option<(JobId, &'static str)> {
+        let id = job.id;
+        job.version += 1;
+        match job.place {
+            Place::Wait { at, length } if at > now.store => {
+                job.state = JobState::Waiting;
+                let length = (length != Span::ZERO).then_some(length);
+                self.enter_wait(now, Arc::new(job.clone()), at, length, out);
+            }
+            _ => {
+                job.state = JobState::Ready;
+                job.place = Place::Ready { order: now.store };
+                self.enter_ready(Arc::new(job.clone()), now.store, Lies::Nowhere, out);
+            }
+        }
+        put_job(&job, out);
+        Some((id, "a job had no place row"))
+    }
+
+    /// Its row is below the horizon, but memory does not know it.
+    fn find_waiting(&mut self, now: Now, job: Job, row: &crate::row::WaitRow) -> Option<(JobId, &'static str)> {
+        let key = (row.at, job.id);
+        if self.waits.knows(&key) || !self.waits.window().admits(&key) {
+            return None;
+        }
+        let id = job.id;
+        let entry = WaitEntry {
+            ends_at: waiting::ends_at(row, now),
+            cost: cost_of(&job),
+            job: Arc::new(job),
+        };
+        self.waits.insert(key, entry);
+        Some((id, "a waiting job was missing in memory"))
+    }
+
+    fn find_ready(&mut self, job: Job, row: &ReadyRow, out: &mut Orders) -> Option<(JobId, &'static str)> {
+        let key: ReadyKey = (row.priority, row.order, job.id);
+        let class = match self.ready.find(&class_of(&job)) {
+            Some(class) if self.ready.class(class).window.contains(&key) => return None,
+            Some(class) if !self.ready.class(class).window.admits(&key) => return None,
+            Some(class) => class,
+            None => self.class_for(&class_of(&job), out),
+        };
+        let id = job.id;
+        let entry = ReadyEntry {
+            cost: cost_of(&job),
+            job: Arc::new(job),
+            waits_at: None,
+        };
+        self.ready.insert(class, key, entry);
+        self.fresh = true;
+        self.settle_ready_windows(out);
+        Some((id, "a ready job was missing in memory"))
+    }
+
+    fn audit_parked(&mut self, now: Now, job: &Job, rows: &[Row], out: &mut Orders) {
+        if !rows.iter().any(|row| matches!(row, Row::Parked(_))) {
+            out.put(Row::Parked(ParkedRow {
+                id: job.id,
+                at: now.store,
+            }));
+            out.effect(repaired(job.id, "an uncertain job was not parked"));
+        }
+    }
+
+    fn audit_dead(&mut self, now: Now, job: &Job, rows: &[Row], out: &mut Orders) {
+        if !rows.iter().any(|row| matches!(row, Row::DeadLetter(_))) {
+            out.put(Row::DeadLetter(DeadLetterRow {
+                id: job.id,
+                at: job.ended_at.unwrap_or(now.store),
+            }));
+            out.effect(repaired(job.id, "a dead job had no dead letter"));
+        }
+    }
+
+    fn audit_finished(&mut self, job: &Job, rows: &[Row], out: &mut Orders) {
+        for row in rows.iter().filter(|row| !matches!(row, Row::Key(_))) {
+            out.delete(row.key());
+            out.effect(repaired(job.id, "a finished job had a place row"));
+        }
+    }
+}
+
+/// A key goes a day after its job's end, unless a newer job took it over meanwhile.
+fn purge_key(now: Now, job: &Job, rows: &[Row], out: &mut Orders) -> bool {
+    let kept = Span::from_secs(KEY_RETENTION_HOURS * HOUR);
+    if !job.ended_at.is_some_and(|at| retention_over(now, at, kept)) {
+        return false;
+    }
+    let key = rows
+        .iter()
+        .find(|row| matches!(row, Row::Key(key) if key.job == job.id));
+    if let Some(row) = key {
+        out.delete(row.key());
+    }
+    key.is_some()
+}
+
+fn repaired(id: JobId, what: &'static str) -> LeaseEffect {
+    LeaseEffect::JobRepaired { id, what }
+}

@@ -1,0 +1,10 @@
+//! The lease manager against its rules: the histories of the protocol (`f*.rs`), the shared cases
+//! (`beh.rs`), and random steps (`random.rs`), over durable rows that refuse what a store would.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod beh;
+mod life;

@@ -1,0 +1,221 @@
+//! Durable rows in memory: applies batches with their conditions, serves pages of ranges.
+//!
+//! Owns: the conditions of `Expect`, and the count of writes per job. Must never: apply half a batch.
+
+use fencepost_core::ids::{JobId, ShardId};
+use fencepost_core::job::Job;
+use fencepost_core::machine::{Expect, Write};
+use fencepost_core::name::Name;
+use fencepost_core::row::{KeyRow, LeasedRow, MarkRange, MarkRow, ReadyRow, Row, RowKey, WaitRow};
+use fencepost_core::time::StoreTime;
+use std::collections::BTreeMap;
+
+/// All rows of one shard.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    pub rows: BTreeMap<RowKey, Row>,
+    /// Row writes that named each job.
+    pub writes: BTreeMap<JobId, usize>,
+}
+
+/// A page of a range: rows, whether the range ended, the first key after the page.
+pub type Page<R, K> = (Vec<R>, bool, Option<K>);
+
+impl Rows {
+    /// One atomic batch; panics where a store would answer `conflict`.
+    pub fn apply(&mut self, writes: &[Write]) {
+        for write in writes {
+            let Write::Put { row, expect } = write else { continue };
+            let found = self.rows.get(&row.key());
+            match expect {
+                Expect::Any => {}
+                Expect::Absent => assert!(found.is_none(), "conflict: {:?} exists", row.key()),
+                Expect::Version(version) => match found {
+                    Some(Row::Job(job)) => assert_eq!(job.version, *version, "conflict on {}", job.id),
+                    other => panic!(
+                        "conflict: version {version} of {:?} expected, found {other:?}",
+                        row.key()
+                    ),
+                },
+            }
+        }
+        for write in writes {
+            let key = match write {
+                Write::Put { row, .. } => row.key(),
+                Write::Delete(key) => key.clone(),
+            };
+            if let Some(id) = job_of(&key, write) {
+                *self.writes.entry(id).or_default() += 1;
+            }
+            match write {
+                Write::Put { row, .. } => self.rows.insert(key, row.clone()),
+                Write::Delete(_) => self.rows.remove(&key),
+            };
+        }
+    }
+
+    pub fn job(&self, id: JobId) -> Option<Job> {
+        match self.rows.get(&RowKey::Job(id)) {
+            Some(Row::Job(job)) => Some(Job::clone(job)),
+            _ => None,
+        }
+    }
+
+    pub fn key(&self, key: &RowKey) -> Option<KeyRow> {
+        match self.rows.get(key) {
+            Some(Row::Key(row)) => Some(KeyRow::clone(row)),
+            _ => None,
+        }
+    }
+
+    pub fn jobs(&self) -> Vec<Job> {
+        self.rows
+            .values()
+            .filter_map(|row| {
+                if let Row::Job(job) = row {
+                    Some(Job::clone(job))
+                } else {
+                    None
+                }
+            })
+            .collect()
+    }
+
+    pub fn leased(&self) -> Vec<LeasedRow> {
+        let rows = self.rows.values();
+        rows.filter_map(|row| {
+            if let Row::Leased(row) = row {
+                Some(LeasedRow::clone(row))
+            } else {
+                None
+            }
+        })
+        .collect()
+    }
+
+    pub fn marks(&self) -> Vec<MarkRow> {
+        self.rows
+            .values()
+            .filter_map(|row| {
+                if let Row::Mark(row) = row {
+                    Some(row.clone())
+                } else {
+                    None
+                }
+            })
+            .collect()
+    }
+
+    pub fn ready(&self) -> Vec<ReadyRow> {
+        self.rows
+            .values()
+            .filter_map(|row| {
+                if let Row::Ready(row) = row {
+                    Some(row.clone())
+                } else {
+                    None
+                }
+            })
+            .collect()
+    }
+
+    pub fn waiting(&self) -> Vec<WaitRow> {
+        self.rows
+            .values()
+            .filter_map(|row| {
+                if let Row::Wait(row) = row {
+                    Some(row.clone())
+                } else {
+                    None
+                }
+            })
+            .collect()
+    }
+
+    /// Place rows of a job, by name.
+    pub fn places(&self, id: JobId) -> Vec<&'static str> {
+        let names = self.rows.values().filter_map(|row| match row {
+            Row::Wait(row) if row.id == id => Some("wait"),
+            Row::Ready(row) if row.id == id => Some("ready"),
+            Row::Leased(row) if row.id == id => Some("leased"),
+            Row::Parked(row) if row.id == id => Some("parked"),
+            Row::DeadLetter(row) if row.id == id => Some("dead letter"),
+            _ => None,
+        });
+        names.collect()
+    }
+
+    /// Non-empty ready classes.
+    pub fn classes(&self) -> Vec<(Name, Name)> {
+        let mut classes: Vec<_> = self.ready().into_iter().map(|row| (row.queue, row.tenant)).collect();
+        classes.dedup();
+        classes
+    }
+
+    /// A page of a class's ready range; without `from` it begins at the mark, as a shell does.
+    pub fn ready_page(
+        &self,
+        shard: ShardId,
+        class: &(Name, Name),
+        from: Option<ReadyRow>,
+        limit: usize,
+    ) -> Page<(ReadyRow, Job), ReadyRow> {
+        let range = MarkRange::Ready(class.0.clone(), class.1.clone());
+        let mark = match self.rows.get(&RowKey::Mark(shard, range)) {
+            Some(Row::Mark(row)) => Some(row.from.clone()),
+            _ => None,
+        };
+        let from = from.map(RowKey::Ready).or(mark);
+        let in_class = self
+            .ready()
+            .into_iter()
+            .filter(|row| (&row.queue, &row.tenant) == (&class.0, &class.1));
+        let mut rows = in_class.filter(|row| from.as_ref().is_none_or(|from| RowKey::Ready(row.clone()) >= *from));
+        let page: Vec<_> = rows
+            .by_ref()
+            .take(limit)
+            .map(|row| (row.clone(), self.job(row.id).unwrap()))
+            .collect();
+        let horizon = rows.next();
+        (page, horizon.is_none(), horizon)
+    }
+
+    /// A page of the wait range; without `from` it begins at the mark.
+    pub fn wait_page(
+        &self,
+        shard: ShardId,
+        from: Option<(StoreTime, JobId)>,
+        limit: usize,
+    ) -> Page<(WaitRow, Job), (StoreTime, JobId)> {
+        let mark = match self.rows.get(&RowKey::Mark(shard, MarkRange::Wait)) {
+            Some(Row::Mark(row)) => Some(row.from.clone()),
+            _ => None,
+        };
+        let from = from.map(|(at, id)| RowKey::Wait(shard, at, id)).or(mark);
+        let key = |row: &WaitRow| RowKey::Wait(shard, row.at, row.id);
+        let mut rows = self
+            .waiting()
+            .into_iter()
+            .filter(|row| from.as_ref().is_none_or(|from| key(row) >= *from));
+        let page: Vec<_> = rows
+            .by_ref()
+            .take(limit)
+            .map(|row| (row.clone(), self.job(row.id).unwrap()))
+            .collect();
+        let horizon = rows.next().map(|row| (row.at, row.id));
+        (page, horizon.is_none(), horizon)
+    }
+}
+
+fn job_of(key: &RowKey, write: &Write) -> Option<JobId> {
+    match key {
+        RowKey::Job(id) | RowKey::Leased(id) | RowKey::Parked(id) | RowKey::DeadLetter(id) => Some(*id),
+        RowKey::Wait(_, _, id) => Some(*id),
+        RowKey::Ready(row) => Some(row.id),
+        RowKey::Key(..) => match write {
+            Write::Put { row: Row::Key(row), .. } => Some(row.job),
+            _ => None,
+        },
+        _ => None,
+    }
+}
