@@ -11,7 +11,7 @@ use fencepost_core::name::Name;
 use fencepost_core::target::{Payload, Target};
 use fencepost_core::time::{Span, StoreTime};
 
-use super::signal::cut_text;
+use super::signal::{StopReason, cut_text};
 use super::tail::OutputTail;
 
 /// The facts of one attempt.
@@ -71,6 +71,25 @@ pub fn succeeded(output: OutputTail) -> Outcome {
 #[must_use]
 pub fn failed(retry: RetryAdvice, effect: EffectProof, error: &str, output: OutputTail) -> Outcome {
     with_error(Verdict::Failed { retry, effect }, error, output)
+}
+
+/// It ended because it was told to. Only a cancelled job's attempt is *cancelled*: one that lost its lease or
+/// its node has failed, and the job goes on.
+#[must_use]
+pub fn stopped(reason: StopReason, effect: EffectProof, output: OutputTail) -> Outcome {
+    let retry = RetryAdvice::ByPolicy;
+    let (verdict, error) = match reason {
+        StopReason::CancelRequested => (Verdict::Cancelled { effect }, "cancelled: stopped on request"),
+        StopReason::LeaseLost => (
+            Verdict::Failed { retry, effect },
+            "lease_lost: stopped, the lease was over",
+        ),
+        StopReason::Draining => (
+            Verdict::Failed { retry, effect },
+            "drained: stopped, the worker went away",
+        ),
+    };
+    with_error(verdict, error, output)
 }
 
 /// An outcome with an error text, cut to its limit.

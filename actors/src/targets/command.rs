@@ -4,7 +4,7 @@
 //! outlive a killed server), or wait without end. Next: `supervise`, the other end of the three pipes.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use fencepost_core::time::Span;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-use super::attempt::{AttemptContext, failed, succeeded, with_error};
+use super::attempt::{AttemptContext, failed, stopped, succeeded, with_error};
 use super::check::check_command;
-use super::signal::CancelSignal;
+use super::signal::{CancelSignal, StopReason};
 use super::supervise::{Report, SUPERVISE};
 use super::tail::OutputTail;
 
@@ -31,7 +31,7 @@ const LAST_OUTPUT: Duration = Duration::from_millis(500);
 /// Why the program was told to stop.
 #[derive(Clone, Copy)]
 enum Stop {
-    Asked,
+    Asked(StopReason),
     TimedOut,
 }
 
@@ -50,15 +50,8 @@ pub async fn run_command(
             OutputTail::default(),
         );
     }
-    if cancel.requested().is_some() {
-        let verdict = Verdict::Cancelled {
-            effect: EffectProof::NoEffect,
-        };
-        return with_error(
-            verdict,
-            "stopped: the attempt was stopped before the command began",
-            OutputTail::default(),
-        );
+    if let Some(reason) = cancel.requested() {
+        return stopped(reason, EffectProof::NoEffect, OutputTail::default());
     }
     let (lease_count, lease) = cancel.lease();
     match Supervised::start(supervisor, target, attempt, lease, lease_count) {
@@ -95,7 +88,7 @@ impl Supervised {
         lease: Option<Span>,
         lease_count: u64,
     ) -> std::io::Result<Self> {
-        let mut command = Command::new(supervisor.unwrap_or(Path::new("/proc/self/exe")));
+        let mut command = Command::new(supervisor.unwrap_or(&this_program()?));
         command.arg0("command-supervisor").arg(SUPERVISE);
         command.arg(target.grace.as_millis().to_string());
         command.arg(lease.map_or_else(|| "-".to_owned(), |left| left.as_millis().to_string()));
@@ -161,8 +154,8 @@ impl Supervised {
                     Some(Report::Started(group)) => self.group = Some(group),
                     ended => return (ended, stop),
                 },
-                _ = cancel.stopped(), if stop.is_none() => {
-                    stop = Some(Stop::Asked);
+                reason = cancel.stopped(), if stop.is_none() => {
+                    stop = Some(Stop::Asked(reason));
                     self.order(b"stop\n").await;
                 }
                 _ = &mut timeout, if stop.is_none() => {
@@ -220,6 +213,15 @@ async fn read_some(output: &mut Option<ChildStderr>, chunk: &mut [u8]) -> Option
     }
 }
 
+/// This very program; on Linux also after its file was replaced by a newer one.
+fn this_program() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        Ok("/proc/self/exe".into())
+    } else {
+        std::env::current_exe()
+    }
+}
+
 fn words(target: &CommandTarget) -> Vec<OsString> {
     if target.shell {
         vec!["/bin/sh".into(), "-c".into(), target.argv.join(" ").into()]
@@ -258,11 +260,7 @@ fn judge(report: Option<Report>, stop: Option<Stop>, tail: OutputTail) -> Outcom
             &format!("command_not_started: {why}"),
             tail,
         ),
-        (_, Some(Stop::Asked)) => with_error(
-            Verdict::Cancelled { effect },
-            "stopped: the command was told to stop",
-            tail,
-        ),
+        (_, Some(Stop::Asked(reason))) => stopped(reason, effect, tail),
         (_, Some(Stop::TimedOut)) => with_error(
             Verdict::TimedOut { effect },
             "timed_out: the command was told to stop",

@@ -19,7 +19,7 @@ use fencepost_core::time::{Span, StoreTime};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::attempt::{AttemptContext, failed, succeeded, with_error};
+use super::attempt::{AttemptContext, failed, stopped, succeeded, with_error};
 use super::signal::{CancelSignal, StopReason};
 use super::tail::OutputTail;
 
@@ -172,30 +172,26 @@ async fn run_handler(handler: &dyn Handler, attempt: &AttemptContext, cancel: Ca
     let mut work = std::pin::pin!(AssertUnwindSafe(Marked { inner: started }).catch_unwind());
     let ended = tokio::select! {
         biased;
-        ended = &mut work => Some(ended),
-        _ = cancel.stopped() => None,
+        ended = &mut work => Ok(ended),
+        reason = cancel.stopped() => Err(reason),
         _ = tokio::time::timeout(attempt.timeout.to_std(), std::future::pending::<()>()) => {
             let verdict = Verdict::TimedOut { effect: EffectProof::Unproven };
             return with_error(verdict, "timed_out: the handler did not return in time", OutputTail::default());
         }
     };
     let ended = match ended {
-        Some(ended) => Ok(ended),
-        None => tokio::time::timeout(grace.min(attempt.timeout).to_std(), work).await,
+        Ok(ended) => Ok(ended),
+        // Nothing it does counts any more: it gets no time to do more.
+        Err(StopReason::LeaseLost) => Err(StopReason::LeaseLost),
+        Err(reason @ (StopReason::CancelRequested | StopReason::Draining)) => {
+            let grace = grace.min(attempt.timeout).to_std();
+            tokio::time::timeout(grace, work).await.map_err(|_| reason)
+        }
     };
     match ended {
         Ok(Ok(result)) => returned(result, cancel.requested()),
         Ok(Err(panic)) => panicked(panic.as_ref()),
-        Err(_) => {
-            let verdict = Verdict::Cancelled {
-                effect: EffectProof::Unproven,
-            };
-            with_error(
-                verdict,
-                "stopped: the handler was asked to stop and did not return",
-                OutputTail::default(),
-            )
-        }
+        Err(reason) => stopped(reason, EffectProof::Unproven, OutputTail::default()),
     }
 }
 
@@ -234,8 +230,8 @@ fn returned(result: Result<Vec<u8>, HandlerError>, stop: Option<StopReason>) -> 
         RetryAdvice::Stop
     };
     let verdict = match stop {
-        Some(_) => Verdict::Cancelled { effect },
-        None => Verdict::Failed { retry, effect },
+        Some(StopReason::CancelRequested) => Verdict::Cancelled { effect },
+        Some(StopReason::LeaseLost | StopReason::Draining) | None => Verdict::Failed { retry, effect },
     };
     with_error(verdict, &format!("handler_error: {}", error.message), tail)
 }

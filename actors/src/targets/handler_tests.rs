@@ -113,7 +113,7 @@ async fn a_handler_that_hangs_is_dropped_at_its_timeout() {
 #[tokio::test]
 async fn a_stopped_handler_may_finish_or_give_up_within_the_grace() {
     let (control, cancel) = attempt_signal(None);
-    control.stop(StopReason::Cancelled);
+    control.stop(StopReason::CancelRequested);
     let finishes = |context: HandlerContext| async move {
         context.cancel.stopped().await;
         Ok(b"done all the same".to_vec())
@@ -159,4 +159,29 @@ async fn noop_is_built_in_and_an_unknown_name_proves_no_effect() {
     );
     assert!(unknown.error.unwrap().starts_with("handler_unknown: "));
     assert_eq!(registry.names().collect::<Vec<_>>(), ["noop"]);
+}
+
+#[tokio::test]
+async fn a_lost_lease_drops_the_handler_and_the_job_goes_on() {
+    let (control, cancel) = attempt_signal(None);
+    control.stop(StopReason::LeaseLost);
+    let hang = |_| std::future::pending::<Result<Vec<u8>, HandlerError>>();
+    let outcome = run(hang, cancel, Span::from_secs(60)).await;
+    let by_policy = |effect| Verdict::Failed {
+        retry: RetryAdvice::ByPolicy,
+        effect,
+    };
+    assert_eq!(outcome.verdict, by_policy(EffectProof::Unproven));
+    let (control, cancel) = attempt_signal(None);
+    control.stop(StopReason::Draining);
+    let gives_up = |context: HandlerContext| async move {
+        context.cancel.stopped().await;
+        Err(HandlerError::retry("the node goes away").without_effect())
+    };
+    let outcome = run(gives_up, cancel, Span::from_secs(60)).await;
+    assert_eq!(
+        outcome.verdict,
+        by_policy(EffectProof::NoEffect),
+        "a drain cancels nothing"
+    );
 }

@@ -14,7 +14,7 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response};
 
 use super::answer::judge_answer;
-use super::attempt::{AttemptContext, failed, with_error};
+use super::attempt::{AttemptContext, failed, stopped, with_error};
 use super::check::check_http;
 use super::connector::{ConnectError, Connector, Stream};
 use super::meter::{Meter, Metered};
@@ -50,8 +50,8 @@ pub async fn run_http(
     let call = call(connector, &url, request, &meter, &mut tail);
     let ended = tokio::select! {
         biased;
-        _ = cancel.stopped() => None,
-        ended = tokio::time::timeout(attempt.timeout.to_std(), call) => Some(ended),
+        reason = cancel.stopped() => Err(reason),
+        ended = tokio::time::timeout(attempt.timeout.to_std(), call) => Ok(ended),
     };
     let effect = if meter.has_written() {
         EffectProof::Unproven
@@ -59,18 +59,14 @@ pub async fn run_http(
         EffectProof::NoEffect
     };
     match ended {
-        None => with_error(
-            Verdict::Cancelled { effect },
-            "stopped: the attempt was stopped before an answer",
-            tail,
-        ),
-        Some(Err(_)) => with_error(
+        Err(reason) => stopped(reason, effect, tail),
+        Ok(Err(_)) => with_error(
             Verdict::TimedOut { effect },
             "timed_out: no complete answer in time",
             tail,
         ),
-        Some(Ok(Err(broken))) => broken_outcome(&broken, effect, tail),
-        Some(Ok(Ok((verdict, error)))) => Outcome {
+        Ok(Ok(Err(broken))) => broken_outcome(&broken, effect, tail),
+        Ok(Ok(Ok((verdict, error)))) => Outcome {
             verdict,
             error: error.map(Into::into),
             output: tail.into_output(),

@@ -7,18 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fencepost_core::limits::ERROR_BYTES_MAX;
 use fencepost_core::time::Span;
+pub use fencepost_core::worker::io::StopReason;
 use tokio::sync::Notify;
-
-/// Why an attempt is asked to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// Someone cancelled the job.
-    Cancelled,
-    /// The lease is over; whatever the attempt reports no longer counts.
-    LeaseLost,
-    /// The node drains and its limit has passed.
-    Draining,
-}
 
 #[derive(Default)]
 struct State {
@@ -165,10 +155,10 @@ mod tests {
         let other = signal.clone();
         let listening = tokio::spawn(async move { other.stopped().await });
         tokio::task::yield_now().await;
-        control.stop(StopReason::Cancelled);
+        control.stop(StopReason::CancelRequested);
         control.stop(StopReason::LeaseLost);
-        assert_eq!(listening.await.unwrap(), StopReason::Cancelled);
-        assert_eq!(signal.requested(), Some(StopReason::Cancelled));
+        assert_eq!(listening.await.unwrap(), StopReason::CancelRequested);
+        assert_eq!(signal.requested(), Some(StopReason::CancelRequested));
     }
 
     #[tokio::test]

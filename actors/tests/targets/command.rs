@@ -229,7 +229,7 @@ async fn a_stop_is_a_cancelled_attempt_whatever_the_exit_code() {
     while !up.exists() {
         tokio::task::yield_now().await;
     }
-    control.stop(StopReason::Cancelled);
+    control.stop(StopReason::CancelRequested);
     assert_eq!(running.await.unwrap().verdict, Verdict::Cancelled { effect: UNPROVEN });
 }
 
@@ -240,7 +240,8 @@ async fn a_stop_before_the_start_starts_nothing() {
     let outcome = runner().run(attempt(Target::Command(argv(&["true"]))), cancel).await;
     assert_eq!(
         outcome.verdict,
-        Verdict::Cancelled {
+        Verdict::Failed {
+            retry: RetryAdvice::ByPolicy,
             effect: EffectProof::NoEffect
         }
     );

@@ -278,7 +278,7 @@ async fn a_stop_ends_the_call_at_once() {
     while peer.requests().is_empty() {
         tokio::task::yield_now().await;
     }
-    control.stop(StopReason::Cancelled);
+    control.stop(StopReason::CancelRequested);
     assert_eq!(running.await.unwrap().verdict, Verdict::Cancelled { effect: UNPROVEN });
 }
 
