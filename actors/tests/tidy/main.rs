@@ -9,6 +9,7 @@
 
 mod arrows;
 mod cases;
+mod controls;
 mod layout;
 mod limits;
 mod links;
@@ -112,4 +113,9 @@ fn the_page_of_limits_is_the_module() {
 #[test]
 fn every_known_case_has_a_test_or_a_reason() {
     assert_clean("case", &cases::check(&Tree::load().files));
+}
+
+#[test]
+fn every_planted_fault_has_its_control() {
+    assert_clean("control", &controls::check(&Tree::load().files));
 }
