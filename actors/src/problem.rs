@@ -3,6 +3,7 @@
 //! Owns: the table, the problem document (RFC 9457) and the refusals that only HTTP knows. Must never:
 //! show Debug output, a secret or a path of the machine. Next: `api/` (writes it), `cli/` (reads it).
 
+use crate::api::fields::sentence;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -159,8 +160,8 @@ impl Problem {
             status,
             code: refusal.code.to_owned(),
             field: refusal.field.clone(),
-            detail: refusal.detail.clone(),
-            hint: refusal.hint.clone(),
+            detail: sentence(&refusal.detail),
+            hint: sentence(&refusal.hint),
             request_id: None,
             retryable,
         }

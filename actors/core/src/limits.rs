@@ -33,6 +33,20 @@ pub const BATCH_JOBS_MAX: usize = 1_000;
 pub const BODY_BYTES_MAX: usize = 16 << 20;
 /// Bytes of all headers of one HTTP request.
 pub const HEADER_BYTES_MAX: usize = 32 << 10;
+/// Headers of one HTTP request.
+pub const HEADER_COUNT_MAX: usize = 100;
+/// HTTP connections that the API holds at once; further ones wait to be accepted.
+pub const HTTP_CONNECTION_COUNT_MAX: usize = 1_024;
+/// Time that an HTTP connection may stay silent before a request, and that the request's head may take.
+pub const HTTP_HEAD_MS: u64 = 20_000;
+/// Time for the body of an HTTP request.
+pub const HTTP_BODY_MS: u64 = 30_000;
+/// Time in which a client must take at least a byte of an answer.
+pub const HTTP_STALL_MS: u64 = 30_000;
+/// Longest wait of a long poll.
+pub const HTTP_WAIT_MS_MAX: u64 = 60_000;
+/// Rows that one list request reads before it answers with what it found.
+pub const LIST_SCAN_ROWS_MAX: usize = 10_000;
 /// Nesting of JSON in a request.
 pub const JSON_DEPTH_MAX: usize = 64;
 /// Items of one page of a list.

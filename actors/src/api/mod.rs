@@ -4,8 +4,15 @@
 //! machines do), or listen beyond loopback. Start at `server.rs` (sockets), `guard.rs` (who may), `routes/`
 //! (what there is), `dto/` (shapes), `json.rs` and `fields.rs` (reading).
 
+pub mod body;
 pub mod dto;
 pub mod fields;
+pub mod guard;
+pub mod handle;
 pub mod json;
-mod span_text;
+pub mod query;
+pub mod routes;
+pub mod server;
+pub mod stall;
 pub mod text;
+pub mod token;

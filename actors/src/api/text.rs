@@ -4,8 +4,8 @@
 //! zone (answers are in UTC; the command line converts for people). Next: `fields.rs`, `dto/`.
 
 use super::fields::invalid;
-use super::span_text;
 use chrono::{DateTime, SecondsFormat, Utc};
+use fencepost_core::duration;
 use fencepost_core::ids::{Epoch, Generation, Incarnation};
 use fencepost_core::refusal::Refusal;
 use fencepost_core::time::{Span, StoreTime};
@@ -19,7 +19,7 @@ pub fn instant(at: StoreTime) -> String {
 
 /// A length of time: `1h30m`.
 pub fn span(span: Span) -> String {
-    span_text::to_text(span)
+    duration::format(span)
 }
 
 /// Reads an instant: RFC 3339 with an offset, from 1970 to the end of 9999.
@@ -51,7 +51,7 @@ pub fn parse_instant(text: &str) -> Result<StoreTime, Refusal> {
 /// # Errors
 /// A refusal without a field.
 pub fn parse_span(text: &str) -> Result<Span, Refusal> {
-    span_text::parse(text)
+    duration::parse(text).map_err(|error| invalid(error.code(), error.to_string(), error.hint()))
 }
 
 /// An incarnation as 48 hexadecimal digits.

@@ -15,7 +15,7 @@ use fencepost_core::limits::{
 };
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
-use fencepost_core::target::{Payload, PayloadKind};
+use fencepost_core::target::{Payload, PayloadKind, Target};
 use fencepost_core::time::Span;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -101,6 +101,26 @@ pub fn read_spec(fields: &mut Fields, targets: &TargetsConfig) -> Result<JobSpec
         delivery: fields.word("delivery", DELIVERIES)?.unwrap_or(Delivery::AtLeastOnce),
         expires_at: fields.instant("expires_at")?,
     })
+}
+
+/// A job that does nothing, with every default.
+pub fn noop() -> JobSpec {
+    JobSpec {
+        tenant: fixed_name("default"),
+        queue: fixed_name("default"),
+        target: Target::Handler(fixed_name("noop")),
+        payload: Payload::empty(),
+        priority: PRIORITY_DEFAULT,
+        tags: Vec::new(),
+        timeout: Span::from_millis(ATTEMPT_TIMEOUT_MS),
+        retry: RetryPolicy {
+            attempt_count_max: ATTEMPT_COUNT_DEFAULT,
+            backoff_first: Span::from_millis(BACKOFF_FIRST_MS),
+            backoff_cap: Span::from_millis(BACKOFF_CAP_MS),
+        },
+        delivery: Delivery::AtLeastOnce,
+        expires_at: None,
+    }
 }
 
 /// A name that is written in the source.

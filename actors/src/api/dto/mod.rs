@@ -1,9 +1,8 @@
 //! JSON shapes and their way to and from core types.
 //!
 //! Owns: what requests and answers look like. Must never: do IO or ask a clock. One file per thing: what is
-//! asked for (`job`, `new_job`, `target`, `schedule`, `rule`, `exclusion`) and what is shown (`…_view`).
+//! asked for (`job`, `new_job`, `target`, `schedule`, `rule`) and what is shown (`…_view`).
 
-pub mod exclusion;
 pub mod job;
 pub mod job_view;
 pub mod new_job;

@@ -3,16 +3,17 @@
 //! Owns: the reading of a rule, every part checked where it is named. Must never: evaluate a rule beyond
 //! what its check needs. Next: `schedule.rs`.
 
-use crate::api::fields::{Fields, invalid};
+use crate::api::fields::Fields;
 use crate::api::json::Json;
 use crate::api::text;
 use fencepost_core::cron::{CronPlan, HashSeed};
 use fencepost_core::limits::{EXPRESSION_COUNT_MAX, INTERVAL_MS_MIN};
 use fencepost_core::name::Name;
+use fencepost_core::once;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::schedule::{GapPolicy, OverlapPolicy, Rule};
 use fencepost_core::time::{Span, StoreTime};
-use fencepost_core::zone::{LocalInstants, LocalSeconds, Zone};
+use fencepost_core::zone::{LocalSeconds, Zone};
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -100,7 +101,7 @@ pub fn read_rule(fields: &mut Fields, name: &Name, now: StoreTime) -> Result<Rul
     }
     match (every, at, local) {
         (Some(every), ..) => read_interval(fields, every, anchor.unwrap_or(now), &policies),
-        (_, Some(at), _) => Ok(once(at, None, &policies)),
+        (_, Some(at), _) => Ok(once_at(at, None, &policies)),
         (_, _, Some(local)) => read_local(fields, &local, &policies),
         _ => cron(fields, &expressions, name, &policies),
     }
@@ -159,7 +160,7 @@ fn read_interval(fields: &Fields, every: Span, anchor: StoreTime, policies: &Pol
     })
 }
 
-fn once(at: StoreTime, local: Option<Arc<str>>, policies: &Policies) -> Rule {
+fn once_at(at: StoreTime, local: Option<Arc<str>>, policies: &Policies) -> Rule {
     Rule::Once {
         at,
         local,
@@ -170,41 +171,10 @@ fn once(at: StoreTime, local: Option<Arc<str>>, policies: &Policies) -> Rule {
 }
 
 fn read_local(fields: &Fields, given: &str, policies: &Policies) -> Result<Rule, Refusal> {
-    let hint = "Use a date and time without an offset, such as 2026-03-29T02:30:00, from 1970 to 9999.";
-    let local = LocalSeconds::from_text(given)
-        .filter(|local| (1970..=9999).contains(&local.year()))
-        .ok_or_else(|| fields.refuse("at_local", "local_time_invalid", "This is no local time.", hint))?;
-    let at = match policies.zone.local_to_instants(local) {
-        LocalInstants::One(at) => at,
-        LocalInstants::Gap { end_of_gap } if policies.gap == GapPolicy::NextValid => end_of_gap,
-        LocalInstants::Gap { .. } => {
-            return Err(fields.refuse(
-                "at_local",
-                "local_time_skipped",
-                "A clock change jumps over this local time and the gap policy is skip: it would never fire.",
-                "Choose another time, or gap next-valid.",
-            ));
-        }
-        LocalInstants::Two(first, second) => match policies.overlap {
-            OverlapPolicy::First => first,
-            OverlapPolicy::Second => second,
-            OverlapPolicy::Both => {
-                return Err(fields.refuse(
-                    "overlap",
-                    "once_twice",
-                    "This local time comes twice, and a schedule that fires once cannot take both.",
-                    "Use first or second.",
-                ));
-            }
-        },
-    };
-    let at = at.store_time();
-    if at.0 < 0 || at > StoreTime::MAX {
-        return Err(
-            invalid("instant_range", "This time lies outside 1970 to 9999.", hint).at(fields.name_of("at_local"))
-        );
-    }
-    Ok(once(at, Some(local.to_text().into()), policies))
+    let place = fields.name_of("at_local");
+    let at = once::instant_of(&policies.zone, given, policies.gap, policies.overlap, &place)?;
+    let local = LocalSeconds::from_text(given).map_or_else(|| given.to_owned(), LocalSeconds::to_text);
+    Ok(once_at(at, Some(local.into()), policies))
 }
 
 fn word<T: PartialEq>(words: &[(&str, T)], value: &T) -> Option<String> {

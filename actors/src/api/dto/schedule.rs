@@ -1,22 +1,22 @@
 //! What a schedule is asked to be: the body of a request, the same shape that answers show.
 //!
 //! Owns: the fields of a schedule in requests, their defaults and bounds. Must never: evaluate a rule.
-//! Next: `rule.rs`, `exclusion.rs`, `job.rs`.
+//! Next: `rule.rs`, `job.rs`.
 
-use super::exclusion::{exclusion_text, read_exclusions};
 use super::job::{JobBody, read_spec};
 use super::rule::{RuleBody, read_rule};
 use crate::api::fields::Fields;
 use crate::api::json::Json;
 use crate::api::text;
 use crate::targets::TargetsConfig;
+use fencepost_core::calendar::{format_exclusion, parse_exclusion};
 use fencepost_core::limits::{
     BACKFILL_COUNT_MAX, CATCH_UP_CAP_DEFAULT, CATCH_UP_CAP_MAX, CATCH_UP_RATE_DEFAULT, CATCH_UP_RATE_MAX,
-    JITTER_MS_MAX, TOLERANCE_MS,
+    EXCLUSION_COUNT_MAX, JITTER_MS_MAX, TOLERANCE_MS,
 };
 use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
-use fencepost_core::schedule::{MisfirePolicy, PendingFate, ScheduleSpec};
+use fencepost_core::schedule::{Exclusion, MisfirePolicy, PendingFate, Rule, ScheduleSpec};
 use fencepost_core::time::{Span, StoreTime};
 use serde::Serialize;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct ScheduleBody {
     /// After this many fires the schedule is finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Local dates on which nothing fires: `2026-12-25`, `2026-12-24..2026-12-26`, `sunday`.
+    /// Local dates on which nothing fires: `2026-12-25`, `2026-12-24..2026-12-26`, `sun`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exclude: Option<Vec<String>>,
     /// Spread each due instant over this window; `0s`.
@@ -166,26 +166,17 @@ fn read_definition(
     targets: &TargetsConfig,
 ) -> Result<ScheduleSpec, Refusal> {
     let rule = read_rule(fields, name, now)?;
-    let (starts_at, ends_at) = (fields.instant("starts_at")?, fields.instant("ends_at")?);
-    if starts_at.zip(ends_at).is_some_and(|(start, end)| end < start) {
-        let detail = "The schedule ends before it starts.";
-        return Err(fields.refuse(
-            "ends_at",
-            "ends_before_start",
-            detail,
-            "Swap the two, or leave one out.",
-        ));
-    }
+    let bounds = read_bounds(fields)?;
     let hint = "Say what each fire makes: {\"target\": …}.";
     let mut job = fields.object("job")?.ok_or_else(|| fields.missing("job", hint))?;
     let spec = read_spec(&mut job, targets)?;
     job.end()?;
     Ok(ScheduleSpec {
         rule,
-        starts_at,
-        ends_at,
+        starts_at: bounds.starts_at,
+        ends_at: bounds.ends_at,
         count_max: fields.whole("count", 1..=u64::MAX)?,
-        exclusions: read_exclusions(fields)?,
+        exclusions: bounds.exclusions,
         jitter: fields
             .span("jitter", Span::from_millis(JITTER_MS_MAX))?
             .unwrap_or(Span::ZERO),
@@ -196,6 +187,61 @@ fn read_definition(
         grace: fields.span("grace", POLICY_SPAN_MAX)?,
         job: Arc::new(spec),
     })
+}
+
+/// What narrows a rule down.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    starts_at: Option<StoreTime>,
+    ends_at: Option<StoreTime>,
+    exclusions: Vec<Exclusion>,
+}
+
+impl Bounds {
+    /// A definition of this rule that makes jobs which do nothing: for previews.
+    pub fn around(self, rule: Rule) -> ScheduleSpec {
+        ScheduleSpec {
+            rule,
+            starts_at: self.starts_at,
+            ends_at: self.ends_at,
+            count_max: None,
+            exclusions: self.exclusions,
+            jitter: Span::ZERO,
+            misfire: MisfirePolicy::Latest,
+            tolerance: Span::from_millis(TOLERANCE_MS),
+            grace: None,
+            job: Arc::new(super::job::noop()),
+        }
+    }
+}
+
+/// Reads what narrows a rule down.
+///
+/// # Errors
+/// The first field that is wrong.
+pub fn read_bounds(fields: &mut Fields) -> Result<Bounds, Refusal> {
+    let (starts_at, ends_at) = (fields.instant("starts_at")?, fields.instant("ends_at")?);
+    if starts_at.zip(ends_at).is_some_and(|(start, end)| end < start) {
+        let detail = "The schedule ends before it starts.";
+        return Err(fields.refuse(
+            "ends_at",
+            "ends_before_start",
+            detail,
+            "Swap the two, or leave one out.",
+        ));
+    }
+    Ok(Bounds {
+        starts_at,
+        ends_at,
+        exclusions: read_exclusions(fields)?,
+    })
+}
+
+fn read_exclusions(fields: &mut Fields) -> Result<Vec<Exclusion>, Refusal> {
+    let texts = fields.texts("exclude", EXCLUSION_COUNT_MAX)?;
+    let place = |at| fields.name_of(&format!("exclude[{at}]"));
+    let read = |(at, text): (usize, &String)| parse_exclusion(text).map_err(|refusal| refusal.at(place(at)));
+    texts.iter().enumerate().map(read).collect()
 }
 
 /// Longest tolerance and grace: ten years.
@@ -295,7 +341,7 @@ impl ScheduleBody {
             starts_at: spec.starts_at.map(text::instant),
             ends_at: spec.ends_at.map(text::instant),
             count: spec.count_max,
-            exclude: Some(spec.exclusions.iter().map(exclusion_text).collect()),
+            exclude: Some(spec.exclusions.iter().map(format_exclusion).collect()),
             jitter: Some(text::span(spec.jitter)),
             misfire: Some(misfire.to_owned()),
             catch_up,

@@ -1,0 +1,110 @@
+//! Every path of the API, in one table that the router and the OpenAPI page are made from.
+//!
+//! Owns: which paths and methods exist. Must never: hold a handler's work. Next: `jobs.rs`,
+//! `job_lists.rs`, `schedules.rs`, `schedule_actions.rs`, `node.rs`, `openapi.rs`.
+
+pub mod job_lists;
+pub mod jobs;
+pub mod node;
+pub mod openapi;
+pub mod schedule_actions;
+pub mod schedules;
+
+use super::handle::{Route, Shared};
+use crate::problem::Problem;
+use axum::Router;
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::Response;
+use axum::routing::{MethodRouter, get, post};
+use std::sync::Arc;
+
+/// A path, its methods, its handlers.
+type Entry = (&'static str, &'static [&'static str], MethodRouter<Arc<Shared>>);
+
+/// The table. `methods` is what a test compares with the OpenAPI page.
+pub fn table() -> Vec<Entry> {
+    vec![
+        ("/livez", &["get"], get(node::livez)),
+        ("/readyz", &["get"], get(node::readyz)),
+        ("/metrics", &["get"], get(node::metrics)),
+        ("/openapi.json", &["get"], get(openapi::openapi_json)),
+        ("/v1/facts", &["get"], get(node::facts)),
+        ("/v1/quarantine", &["get"], get(node::quarantine)),
+        (
+            "/v1/jobs",
+            &["get", "post"],
+            get(job_lists::list_jobs).post(jobs::create_job),
+        ),
+        ("/v1/jobs:batch", &["post"], post(jobs::create_batch)),
+        ("/v1/jobs/{id}", &["get"], get(jobs::get_job)),
+        ("/v1/jobs/{id}/wait", &["get"], get(jobs::wait_job)),
+        ("/v1/jobs/{id}/cancel", &["post"], post(jobs::cancel_job)),
+        ("/v1/jobs/{id}/retry", &["post"], post(jobs::retry_job)),
+        ("/v1/jobs/{id}/settle", &["post"], post(jobs::settle_job)),
+        ("/v1/jobs/{id}/attempts", &["get"], get(job_lists::list_attempts)),
+        ("/v1/jobs/{id}/logs", &["get"], get(job_lists::list_logs)),
+        ("/v1/dead", &["get"], get(job_lists::list_dead)),
+        ("/v1/uncertain", &["get"], get(job_lists::list_uncertain)),
+        (
+            "/v1/schedules",
+            &["get", "post"],
+            get(schedules::list_schedules).post(schedules::create_schedule),
+        ),
+        (
+            "/v1/schedules/{name}",
+            &["get", "put", "delete"],
+            get(schedules::get_schedule)
+                .put(schedules::edit_schedule)
+                .delete(schedules::delete_schedule),
+        ),
+        ("/v1/schedules/{name}/pause", &["post"], post(schedule_actions::pause)),
+        ("/v1/schedules/{name}/resume", &["post"], post(schedule_actions::resume)),
+        (
+            "/v1/schedules/{name}/run-now",
+            &["post"],
+            post(schedule_actions::run_now),
+        ),
+        (
+            "/v1/schedules/{name}/backfill",
+            &["post"],
+            post(schedule_actions::backfill),
+        ),
+        (
+            "/v1/schedules/{name}/fates",
+            &["get"],
+            get(schedule_actions::list_fates),
+        ),
+        (
+            "/v1/schedules/{name}/edits",
+            &["get"],
+            get(schedule_actions::list_edits),
+        ),
+    ]
+}
+
+/// The router over the table.
+pub fn router(shared: Arc<Shared>) -> Router {
+    let mut router = Router::new();
+    for (path, _, handlers) in table() {
+        router = router.route(path, handlers);
+    }
+    router
+        .route_layer(axum::middleware::from_fn(remember_route))
+        .fallback(no_such_path)
+        .with_state(shared)
+}
+
+/// Lets the log and the metrics name the route instead of the path.
+async fn remember_route(matched: Option<MatchedPath>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if let Some(matched) = matched {
+        response.extensions_mut().insert(Route(matched));
+    }
+    response
+}
+
+async fn no_such_path() -> Problem {
+    let hint = "See /openapi.json for every path.";
+    Problem::http(404, "path_not_found", "There is no such path.", hint)
+}

@@ -1,0 +1,172 @@
+//! Health, metrics and facts of the node.
+//!
+//! Owns: what probes and `doctor` see. Must never: do more than ask. Next: `gateway.rs`.
+
+use crate::api::body::{answer, ok, with_header};
+use crate::api::handle::Shared;
+use crate::api::query::Params;
+use crate::api::text;
+use crate::gateway::Health;
+use crate::problem::Problem;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Whether the node is well.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HealthAnswer {
+    /// `ok` or `failed`.
+    #[schema(value_type = String)]
+    pub status: &'static str,
+    /// It is shutting down.
+    pub draining: bool,
+    /// Why it is not ready.
+    pub reasons: Vec<String>,
+}
+
+/// Facts of the node, for `doctor`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FactsAnswer {
+    /// Version of the program.
+    #[schema(value_type = String)]
+    pub version: &'static str,
+    /// The cell's identity, 32 hexadecimal digits.
+    pub cell: String,
+    /// Raised by restore and promotion.
+    pub generation: u32,
+    /// Shards of the cell.
+    pub shards: u16,
+    /// The store's engine.
+    pub engine: String,
+    /// Newest sequence that is durable.
+    pub high_water: u64,
+    /// Chain hash at that sequence.
+    pub chain: String,
+    /// Store time as last stated.
+    pub store_time: String,
+    /// The store's clock is in doubt: nothing fires until that is settled.
+    pub clock_doubt: bool,
+    /// Version of the zone data.
+    pub zone_version: String,
+    /// Schedules that are alive.
+    pub schedules: u64,
+    /// Rows in quarantine.
+    pub quarantined: u64,
+    /// The node takes requests.
+    pub ready: bool,
+    /// It is shutting down.
+    pub draining: bool,
+    /// Command targets are allowed.
+    pub commands: bool,
+}
+
+/// A row that could not be read or evaluated.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct QuarantineAnswer {
+    /// Shard.
+    pub shard: u16,
+    /// Raw key of the row, hexadecimal.
+    pub key: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: String,
+    /// Owners that ended while they tried it.
+    pub deaths: u32,
+}
+
+/// Rows in quarantine.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct QuarantineList {
+    /// In no order.
+    pub items: Vec<QuarantineAnswer>,
+}
+
+fn health(health: Health, good: bool) -> Response {
+    let (status, word) = match good {
+        true => (StatusCode::OK, "ok"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "failed"),
+    };
+    let body = HealthAnswer {
+        status: word,
+        draining: health.draining,
+        reasons: health.reasons,
+    };
+    answer(status, &body)
+}
+
+/// Whether the node lives; needs no token.
+#[utoipa::path(get, path = "/livez", tag = "node", security(()),
+    responses((status = 200, description = "It lives.", body = HealthAnswer), (status = 503, description = "It does not.", body = HealthAnswer)))]
+pub async fn livez(State(shared): State<Arc<Shared>>) -> Response {
+    let state = shared.gateway.health();
+    let good = state.live;
+    health(state, good)
+}
+
+/// Whether the node takes requests; needs no token.
+#[utoipa::path(get, path = "/readyz", tag = "node", security(()),
+    responses((status = 200, description = "It does.", body = HealthAnswer), (status = 503, description = "It does not.", body = HealthAnswer)))]
+pub async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
+    let state = shared.gateway.health();
+    let good = state.ready && !state.draining;
+    health(state, good)
+}
+
+/// Metrics in the Prometheus text format.
+#[utoipa::path(get, path = "/metrics", tag = "node",
+    responses((status = 200, description = "The page.", body = String, content_type = "text/plain")))]
+pub async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    let page = shared.metrics.as_ref().map(|render| render()).unwrap_or_default();
+    with_header(
+        page.into_response(),
+        "content-type",
+        "text/plain; version=0.0.4; charset=utf-8",
+    )
+}
+
+/// Facts about the node and its store.
+#[utoipa::path(get, path = "/v1/facts", tag = "node",
+    responses((status = 200, description = "The facts.", body = FactsAnswer), (status = "default", description = "A problem.", body = Problem)))]
+pub async fn facts(State(shared): State<Arc<Shared>>, params: Params) -> Result<Response, Problem> {
+    params.end()?;
+    let facts = shared.gateway.facts().await?;
+    let health = shared.gateway.health();
+    Ok(ok(&FactsAnswer {
+        version: env!("CARGO_PKG_VERSION"),
+        cell: format!("{:032x}", facts.cell),
+        generation: facts.generation.0,
+        shards: facts.shards,
+        engine: facts.engine,
+        high_water: facts.high_water,
+        chain: facts.chain,
+        store_time: text::instant(facts.store_time),
+        clock_doubt: facts.doubt,
+        zone_version: facts.zone_version,
+        schedules: facts.schedules,
+        quarantined: facts.quarantined,
+        ready: health.ready,
+        draining: health.draining,
+        commands: shared.targets.commands,
+    }))
+}
+
+/// Rows that could not be read or evaluated.
+#[utoipa::path(get, path = "/v1/quarantine", tag = "node", params(("limit" = Option<u32>, Query, description = "At most this many; 100.")),
+    responses((status = 200, description = "The rows.", body = QuarantineList), (status = "default", description = "A problem.", body = Problem)))]
+pub async fn quarantine(State(shared): State<Arc<Shared>>, mut params: Params) -> Result<Response, Problem> {
+    let limit = params.limit()?;
+    params.end()?;
+    let rows = shared.gateway.quarantines(limit).await?;
+    let items = rows.into_iter().map(|row| QuarantineAnswer {
+        shard: row.shard.0,
+        key: row.key.iter().map(|byte| format!("{byte:02x}")).collect(),
+        reason: row.reason.to_string(),
+        at: text::instant(row.at),
+        deaths: row.deaths,
+    });
+    Ok(ok(&QuarantineList { items: items.collect() }))
+}

@@ -1,0 +1,223 @@
+//! What is done to a schedule beside its definition, and what became of its occurrences.
+//!
+//! Owns: pause, resume, run-now, backfill, fates, edits. Must never: decide. Next: `schedules.rs`.
+
+use super::jobs::{CreatedAnswer, key_header, odd_reply};
+use super::schedules::{call, full_name, schedule_not_found, shown};
+use crate::api::body::{JsonBody, answer, ok, with_header};
+use crate::api::dto::schedule::{BackfillBody, read_backfill};
+use crate::api::dto::schedule_view::{self, BackfillAnswer, EditAnswer, FateAnswer, ScheduleAnswer};
+use crate::api::fields::invalid;
+use crate::api::handle::Shared;
+use crate::api::query::{Params, SchedulePath};
+use crate::api::text;
+use crate::gateway::{FateQuery, ScheduleRequest};
+use crate::problem::Problem;
+use axum::extract::State;
+use axum::response::Response;
+use fencepost_core::ids::{Incarnation, hash64};
+use fencepost_core::name::Name;
+use fencepost_core::refusal::Refusal;
+use fencepost_core::scheduler_shard::io::ScheduleReply;
+use fencepost_core::time::StoreTime;
+use hyper::{HeaderMap, StatusCode};
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// A page of fates.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FateList {
+    /// In order of time; stretches neither overlap nor leave holes.
+    pub items: Vec<FateAnswer>,
+    /// Pass it as `cursor` to go on; missing at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// What was done to a schedule.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EditList {
+    /// Oldest first.
+    pub items: Vec<EditAnswer>,
+}
+
+async fn simple(shared: &Shared, name: Name, request: ScheduleRequest) -> Result<Response, Problem> {
+    match call(shared, name, request).await? {
+        ScheduleReply::Schedule(view) => Ok(shown(StatusCode::OK, &view)),
+        _ => Err(odd_reply()),
+    }
+}
+
+/// Pauses a schedule: nothing fires until it is resumed.
+#[utoipa::path(post, path = "/v1/schedules/{name}/pause", tag = "schedules", params(("name" = String, Path, description = "Its name.")),
+    responses((status = 200, description = "The schedule as it is now.", body = ScheduleAnswer), (status = "default", description = "A problem.", body = Problem)))]
+pub async fn pause(
+    State(shared): State<Arc<Shared>>,
+    SchedulePath(name): SchedulePath,
+    params: Params,
+) -> Result<Response, Problem> {
+    params.end()?;
+    simple(&shared, name, ScheduleRequest::Pause).await
+}
+
+/// Resumes a schedule; what fell in the pause has fate `paused`.
+#[utoipa::path(post, path = "/v1/schedules/{name}/resume", tag = "schedules", params(("name" = String, Path, description = "Its name.")),
+    responses((status = 200, description = "The schedule as it is now.", body = ScheduleAnswer), (status = "default", description = "A problem.", body = Problem)))]
+pub async fn resume(
+    State(shared): State<Arc<Shared>>,
+    SchedulePath(name): SchedulePath,
+    params: Params,
+) -> Result<Response, Problem> {
+    params.end()?;
+    simple(&shared, name, ScheduleRequest::Resume).await
+}
+
+/// The number that makes a request safe to repeat: from its key, or fresh. Zero means "none" elsewhere.
+fn request_number(shared: &Shared, headers: &HeaderMap) -> Result<u64, Refusal> {
+    let number = match key_header(headers)? {
+        Some(key) => hash64("schedule request", &[key.as_bytes()]),
+        None => shared.gateway.draw() as u64,
+    };
+    Ok(number.max(1))
+}
+
+/// Fires a schedule once now, without moving its rule.
+#[utoipa::path(post, path = "/v1/schedules/{name}/run-now", tag = "schedules",
+    params(("name" = String, Path, description = "Its name."), ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat.")),
+    responses((status = 201, description = "The job that it made.", body = CreatedAnswer), (status = "default", description = "A problem.", body = Problem)))]
+pub async fn run_now(
+    State(shared): State<Arc<Shared>>,
+    SchedulePath(name): SchedulePath,
+    headers: HeaderMap,
+    params: Params,
+) -> Result<Response, Problem> {
+    params.end()?;
+    let request = request_number(&shared, &headers)?;
+    match call(&shared, name, ScheduleRequest::RunNow { request }).await? {
+        ScheduleReply::Ran(id) => {
+            let body = CreatedAnswer {
+                id: id.to_string(),
+                replayed: false,
+            };
+            let response = answer(StatusCode::CREATED, &body);
+            Ok(with_header(response, "location", &format!("/v1/jobs/{id}")))
+        }
+        _ => Err(odd_reply()),
+    }
+}
+
+/// Makes up a past range, at the bounded rate of a backlog.
+#[utoipa::path(post, path = "/v1/schedules/{name}/backfill", tag = "schedules", request_body = BackfillBody,
+    params(("name" = String, Path, description = "Its name."), ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat.")),
+    responses((status = 200, description = "What it makes, or would make.", body = BackfillAnswer), (status = "default", description = "A problem.", body = Problem)))]
+pub async fn backfill(
+    State(shared): State<Arc<Shared>>,
+    SchedulePath(name): SchedulePath,
+    headers: HeaderMap,
+    params: Params,
+    JsonBody(body): JsonBody,
+) -> Result<Response, Problem> {
+    params.end()?;
+    let asked = read_backfill(body)?;
+    let request = ScheduleRequest::Backfill {
+        from: asked.from,
+        to: asked.to,
+        cap: asked.cap,
+        rerun: asked.rerun,
+        request: request_number(&shared, &headers)?,
+        dry_run: asked.dry_run,
+    };
+    match call(&shared, name, request).await? {
+        ScheduleReply::Backfill {
+            count,
+            instants,
+            already_fired,
+            over_cap,
+        } => Ok(ok(&BackfillAnswer {
+            dry_run: asked.dry_run,
+            count,
+            nominal_at: instants.into_iter().map(text::instant).collect(),
+            already_fired,
+            over_cap,
+        })),
+        _ => Err(odd_reply()),
+    }
+}
+
+fn read_life(params: &mut Params) -> Result<Option<Incarnation>, Refusal> {
+    let Some(value) = params.text("incarnation")? else {
+        return Ok(None);
+    };
+    let refusal = || {
+        let hint = "Pass incarnation as the schedule or a job shows it.";
+        invalid("incarnation_invalid", "This is no incarnation.", hint).at("incarnation")
+    };
+    text::parse_incarnation(&value).map(Some).ok_or_else(refusal)
+}
+
+/// What became of occurrences, as stretches of nominal time.
+#[utoipa::path(get, path = "/v1/schedules/{name}/fates", tag = "schedules",
+    params(("name" = String, Path, description = "Its name."), ("incarnation" = Option<String>, Query, description = "Another life of the name."),
+        ("from" = Option<String>, Query, description = "Stretches that end after this instant."), ("to" = Option<String>, Query, description = "Stretches that begin before this instant."),
+        ("cursor" = Option<String>, Query, description = "`next` of the page before."), ("limit" = Option<u32>, Query, description = "1 to 1,000; 100.")),
+    responses((status = 200, description = "A page.", body = FateList), (status = "default", description = "A problem.", body = Problem)))]
+pub async fn list_fates(
+    State(shared): State<Arc<Shared>>,
+    SchedulePath(name): SchedulePath,
+    mut params: Params,
+) -> Result<Response, Problem> {
+    let incarnation = read_life(&mut params)?;
+    let query = FateQuery {
+        name: full_name(name.clone()),
+        incarnation,
+        from: params.instant("from")?,
+        to: params.instant("to")?,
+        after: params.text("cursor")?.map(|cursor| read_cursor(&cursor)).transpose()?,
+        limit: params.limit()?,
+    };
+    params.end()?;
+    if incarnation.is_none() && shared.gateway.schedule(full_name(name.clone())).await?.is_none() {
+        return Err(schedule_not_found(&name).into());
+    }
+    let page = shared.gateway.fates(query).await?;
+    Ok(ok(&FateList {
+        items: page.items.iter().map(schedule_view::fate).collect(),
+        next: page.next.map(|(end, start)| format!("{}.{}", end.0, start.0)),
+    }))
+}
+
+fn read_cursor(text: &str) -> Result<(StoreTime, StoreTime), Refusal> {
+    let read = || {
+        let (end, start) = text.split_once('.')?;
+        Some((StoreTime(end.parse().ok()?), StoreTime(start.parse().ok()?)))
+    };
+    read().ok_or_else(|| {
+        let detail = "This is no cursor of this list.";
+        invalid(
+            "cursor_invalid",
+            detail,
+            "Pass next of the page before, or leave it out.",
+        )
+        .at("cursor")
+    })
+}
+
+/// What was done to a schedule, in all lives of its name unless one is named.
+#[utoipa::path(get, path = "/v1/schedules/{name}/edits", tag = "schedules",
+    params(("name" = String, Path, description = "Its name."), ("incarnation" = Option<String>, Query, description = "One life of the name."),
+        ("limit" = Option<u32>, Query, description = "1 to 1,000; 100.")),
+    responses((status = 200, description = "The records.", body = EditList), (status = "default", description = "A problem.", body = Problem)))]
+pub async fn list_edits(
+    State(shared): State<Arc<Shared>>,
+    SchedulePath(name): SchedulePath,
+    mut params: Params,
+) -> Result<Response, Problem> {
+    let incarnation = read_life(&mut params)?;
+    let limit = params.limit()?;
+    params.end()?;
+    let rows = shared.gateway.edits(full_name(name), incarnation, limit).await?;
+    Ok(ok(&EditList {
+        items: rows.iter().map(schedule_view::edit).collect(),
+    }))
+}

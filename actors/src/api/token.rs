@@ -1,0 +1,193 @@
+//! The bearer token: made at first start, kept in a file that only its owner reads.
+//!
+//! Owns: the file and the comparison. The server keeps a digest only; comparing takes the same time whatever
+//! differs. Must never: print a token or write it anywhere else. Next: `guard.rs` (checks it), `cli/`
+//! (reads the file).
+
+use crate::problem::Problem;
+use fencepost_core::ids::digest;
+use subtle::ConstantTimeEq;
+
+/// What the server keeps of a token.
+#[derive(Clone)]
+pub struct TokenDigest([u8; 32]);
+
+impl TokenDigest {
+    /// The digest of a token.
+    pub fn of(token: &str) -> TokenDigest {
+        TokenDigest(digest("api token", &[token.as_bytes()]))
+    }
+
+    /// Whether `token` is the one.
+    pub fn fits(&self, token: &str) -> bool {
+        let given = TokenDigest::of(token);
+        bool::from(given.0.ct_eq(&self.0))
+    }
+
+    /// Checks the value of an `Authorization` header.
+    ///
+    /// # Errors
+    /// 401 when it is missing, of another scheme, or wrong.
+    pub fn check(&self, header: Option<&[u8]>) -> Result<(), Problem> {
+        let hint = "Send \"Authorization: Bearer …\" with the token from the file \"token\" in the data folder.";
+        let Some(header) = header else {
+            let detail = "This call needs a token.";
+            return Err(Problem::http(401, "token_missing", detail, hint));
+        };
+        let token = std::str::from_utf8(header).ok().and_then(|text| {
+            let (scheme, token) = text.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        match token {
+            Some(token) if self.fits(token) => Ok(()),
+            _ => Err(Problem::http(
+                401,
+                "token_wrong",
+                "The token is not the one of this server.",
+                hint,
+            )),
+        }
+    }
+}
+
+impl std::fmt::Debug for TokenDigest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenDigest")
+    }
+}
+
+/// A token made of 256 bits of chance.
+pub fn token_text(chance: [u128; 2]) -> String {
+    use base64::Engine as _;
+    let bytes: Vec<u8> = chance.iter().flat_map(|part| part.to_be_bytes()).collect();
+    format!("fp_{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// The file in the data folder.
+pub const TOKEN_FILE: &str = "token";
+
+#[cfg(not(madsim))]
+pub use file::{read_or_make_token, read_token};
+
+#[cfg(not(madsim))]
+mod file {
+    use super::{TOKEN_FILE, token_text};
+    use fencepost_core::refusal::{Refusal, RefusalKind};
+    use std::fs::{File, OpenOptions};
+    use std::io::{ErrorKind, Read, Write};
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    use std::path::Path;
+
+    /// Bytes of a token file; more is none of ours.
+    const TOKEN_FILE_BYTES_MAX: u64 = 4_096;
+
+    fn refuse(code: &'static str, detail: String, hint: impl Into<String>) -> Refusal {
+        Refusal::new(RefusalKind::Forbidden, code, detail, hint)
+    }
+
+    /// Reads the token in a file; a file that others may read is refused.
+    ///
+    /// # Errors
+    /// It cannot be read, others may read it, or it holds no token.
+    pub fn read_token(path: &Path) -> Result<String, Refusal> {
+        let shown = path.display();
+        let failed = |error: std::io::Error| {
+            let detail = format!("The token file {shown} cannot be read: {error}.");
+            refuse(
+                "token_unreadable",
+                detail,
+                "Start the server once, or name the file with --token-file.",
+            )
+        };
+        let file = File::open(path).map_err(failed)?;
+        let meta = file.metadata().map_err(failed)?;
+        if meta.mode() & 0o077 != 0 {
+            let detail = format!("The token file {shown} can be read by others.");
+            return Err(refuse("token_file_mode", detail, format!("Run: chmod 600 {shown}")));
+        }
+        let mut text = String::new();
+        file.take(TOKEN_FILE_BYTES_MAX)
+            .read_to_string(&mut text)
+            .map_err(failed)?;
+        let token = text.trim();
+        if token.len() < 16 || !token.bytes().all(|b| b.is_ascii_graphic()) {
+            let detail = format!("The token file {shown} holds no token.");
+            return Err(refuse(
+                "token_invalid",
+                detail,
+                "Delete the file; the server makes a new one when it starts.",
+            ));
+        }
+        Ok(token.to_owned())
+    }
+
+    /// Reads the token of a data folder, or makes it at the first start.
+    ///
+    /// # Errors
+    /// As `read_token`, or the file cannot be made.
+    pub fn read_or_make_token(folder: &Path, chance: [u128; 2]) -> Result<String, Refusal> {
+        let path = folder.join(TOKEN_FILE);
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let mut file = match made {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return read_token(&path),
+            Err(error) => {
+                let detail = format!("The token file {} cannot be made: {error}.", path.display());
+                return Err(refuse(
+                    "token_unwritable",
+                    detail,
+                    "Check the rights of the data folder.",
+                ));
+            }
+        };
+        let token = token_text(chance);
+        let written = file
+            .write_all(format!("{token}\n").as_bytes())
+            .and_then(|()| file.sync_all());
+        written.map_err(|error| {
+            let detail = format!("The token file {} cannot be written: {error}.", path.display());
+            refuse(
+                "token_unwritable",
+                detail,
+                "Check the disk; then delete the file and start again.",
+            )
+        })?;
+        Ok(token)
+    }
+}
+
+#[cfg(all(test, not(madsim)))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_token_is_made_once_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = read_or_make_token(folder.path(), [1, 2]).unwrap();
+        let path = folder.path().join(TOKEN_FILE);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(read_or_make_token(folder.path(), [3, 4]).unwrap(), token);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(read_token(&path).unwrap_err().code, "token_file_mode");
+    }
+
+    #[test]
+    fn a_header_is_checked_by_scheme_and_token() {
+        let digest = TokenDigest::of("fp_0123456789abcdef");
+        assert!(digest.check(Some(b"Bearer fp_0123456789abcdef")).is_ok());
+        assert!(digest.check(Some(b"bearer fp_0123456789abcdef")).is_ok());
+        let code = |header: Option<&[u8]>| digest.check(header).unwrap_err().code;
+        assert_eq!(code(None), "token_missing");
+        for wrong in [
+            "Bearer fp_0123456789abcdeg",
+            "Basic fp_0123456789abcdef",
+            "fp_0123456789abcdef",
+            "Bearer",
+            "\u{e9}",
+        ] {
+            assert_eq!(code(Some(wrong.as_bytes())), "token_wrong", "{wrong}");
+        }
+        assert_eq!(format!("{digest:?}"), "TokenDigest");
+    }
+}
