@@ -4,9 +4,10 @@
 //! hold secrets). Next: `routes/`.
 
 use super::guard::{Guard, OPEN_PATHS};
+use super::places::as_sent;
 use super::routes;
 use super::server::{HttpLimits, RenderMetrics};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, ShardReply, ShardRequest};
 use crate::net::rt::HyperTimer;
 use crate::problem::Problem;
 use crate::targets::TargetsConfig;
@@ -14,6 +15,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::MatchedPath;
 use axum::response::{IntoResponse, Response};
+use fencepost_core::ids::ShardId;
 use fencepost_core::refusal::Refusal;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -32,6 +34,23 @@ pub struct Shared {
     pub limits: HttpLimits,
     /// The metrics page.
     pub metrics: Option<RenderMetrics>,
+}
+
+impl Shared {
+    /// Sends a request to a shard's owner; refusals come back with fields as the caller sent them.
+    ///
+    /// # Errors
+    /// As the owner refuses it.
+    pub async fn call(&self, shard: ShardId, request: ShardRequest) -> Result<ShardReply, Refusal> {
+        let reply = self.gateway.call(shard, request).await.map_err(as_sent)?;
+        Ok(match reply {
+            ShardReply::Created(items) => {
+                let renamed = items.into_iter().map(|item| item.map_err(as_sent));
+                ShardReply::Created(renamed.collect())
+            }
+            other => other,
+        })
+    }
 }
 
 /// Answers requests.

@@ -10,6 +10,7 @@ pub mod fields;
 pub mod guard;
 pub mod handle;
 pub mod json;
+pub mod places;
 pub mod query;
 pub mod routes;
 pub mod server;

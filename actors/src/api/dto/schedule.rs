@@ -7,16 +7,18 @@ use super::job::{JobBody, read_spec};
 use super::rule::{RuleBody, read_rule};
 use crate::api::fields::Fields;
 use crate::api::json::Json;
+use crate::api::places::as_sent;
 use crate::api::text;
 use crate::targets::TargetsConfig;
 use fencepost_core::calendar::{format_exclusion, parse_exclusion};
 use fencepost_core::limits::{
     BACKFILL_COUNT_MAX, CATCH_UP_CAP_DEFAULT, CATCH_UP_CAP_MAX, CATCH_UP_RATE_DEFAULT, CATCH_UP_RATE_MAX,
-    EXCLUSION_COUNT_MAX, JITTER_MS_MAX, TOLERANCE_MS,
+    EXCLUSION_COUNT_MAX, JITTER_MS_MAX, LATENESS_MS_MAX, TOLERANCE_MS,
 };
 use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::schedule::{Exclusion, MisfirePolicy, PendingFate, Rule, ScheduleSpec};
+use fencepost_core::scheduler_shard::validate::validate;
 use fencepost_core::time::{Span, StoreTime};
 use serde::Serialize;
 use std::sync::Arc;
@@ -171,7 +173,7 @@ fn read_definition(
     let mut job = fields.object("job")?.ok_or_else(|| fields.missing("job", hint))?;
     let spec = read_spec(&mut job, targets)?;
     job.end()?;
-    Ok(ScheduleSpec {
+    let spec = ScheduleSpec {
         rule,
         starts_at: bounds.starts_at,
         ends_at: bounds.ends_at,
@@ -182,11 +184,13 @@ fn read_definition(
             .unwrap_or(Span::ZERO),
         misfire: read_misfire(fields)?,
         tolerance: fields
-            .span("tolerance", POLICY_SPAN_MAX)?
+            .span("tolerance", Span::from_millis(LATENESS_MS_MAX))?
             .unwrap_or(Span::from_millis(TOLERANCE_MS)),
-        grace: fields.span("grace", POLICY_SPAN_MAX)?,
+        grace: fields.span("grace", Span::from_millis(LATENESS_MS_MAX))?,
         job: Arc::new(spec),
-    })
+    };
+    let fault = validate(&spec).into_iter().next();
+    fault.map_or(Ok(spec), |refusal| Err(as_sent(refusal)))
 }
 
 /// What narrows a rule down.
@@ -243,9 +247,6 @@ fn read_exclusions(fields: &mut Fields) -> Result<Vec<Exclusion>, Refusal> {
     let read = |(at, text): (usize, &String)| parse_exclusion(text).map_err(|refusal| refusal.at(place(at)));
     texts.iter().enumerate().map(read).collect()
 }
-
-/// Longest tolerance and grace: ten years.
-const POLICY_SPAN_MAX: Span = Span(10 * 366 * 86_400 * 1_000_000);
 
 #[derive(Clone, Copy, PartialEq)]
 enum Misfire {

@@ -114,7 +114,7 @@ pub async fn create_job(
     let job = read_new_job(body, "", key, &shared.targets)?;
     let item = place(&shared, job);
     let shard = shared.gateway.shard_map().shard_of(item.id.slot());
-    let reply = shared.gateway.call(shard, ShardRequest::CreateJobs(vec![item])).await?;
+    let reply = shared.call(shard, ShardRequest::CreateJobs(vec![item])).await?;
     let ShardReply::Created(results) = reply else {
         return Err(odd_reply());
     };
@@ -203,7 +203,7 @@ pub async fn create_batch(
         }
     }
     let calls = by_shard.into_iter().map(|(shard, (places, items))| {
-        let call = shared.gateway.call(shard, ShardRequest::CreateJobs(items));
+        let call = shared.call(shard, ShardRequest::CreateJobs(items));
         async move { (places, call.await) }
     });
     for (places, reply) in futures_util::future::join_all(calls).await {
@@ -384,7 +384,7 @@ pub async fn settle_job(
 
 async fn call(shared: &Shared, id: JobId, request: ShardRequest) -> Result<ShardReply, Refusal> {
     let shard = shared.gateway.shard_map().shard_of(id.slot());
-    shared.gateway.call(shard, request).await
+    shared.call(shard, request).await
 }
 
 fn job_reply(reply: ShardReply) -> Result<Response, Problem> {

@@ -7,6 +7,7 @@ pub mod job_lists;
 pub mod jobs;
 pub mod node;
 pub mod openapi;
+pub mod preview;
 pub mod schedule_actions;
 pub mod schedules;
 
@@ -46,6 +47,8 @@ pub fn table() -> Vec<Entry> {
         ("/v1/jobs/{id}/logs", &["get"], get(job_lists::list_logs)),
         ("/v1/dead", &["get"], get(job_lists::list_dead)),
         ("/v1/uncertain", &["get"], get(job_lists::list_uncertain)),
+        ("/v1/preview", &["post"], post(preview::preview)),
+        ("/v1/schedules/{name}/preview", &["get"], get(preview::preview_schedule)),
         (
             "/v1/schedules",
             &["get", "post"],

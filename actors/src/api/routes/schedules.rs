@@ -60,10 +60,7 @@ pub fn full_name(name: Name) -> (Name, Name) {
 pub async fn call(shared: &Shared, name: Name, request: ScheduleRequest) -> Result<ScheduleReply, Problem> {
     let name = full_name(name);
     let shard = shared.gateway.shard_map().shard_of(Slot::of_schedule(&name.0, &name.1));
-    let reply = shared
-        .gateway
-        .call(shard, ShardRequest::Schedule(name, request))
-        .await?;
+    let reply = shared.call(shard, ShardRequest::Schedule(name, request)).await?;
     match reply {
         ShardReply::Schedule(reply) => Ok(reply),
         _ => Err(odd_reply()),
