@@ -4,9 +4,12 @@
 //! itself. Next: `scheduler_shard/`, `lease_manager/`.
 
 use crate::ids::{Epoch, Generation, Holder, ShardId, ShardMap};
+use crate::lease_manager::LeaseManager;
 use crate::lease_manager::io::{LeaseEffect, LeaseInput, LeaseOpened};
+use crate::machine::{Out, Wake};
 use crate::scheduler_shard::io::{ScheduleEffect, ScheduleInput, ScheduleOpened};
-use crate::time::Span;
+use crate::scheduler_shard::{OpenRefused, SchedulerShard};
+use crate::time::{Now, Span};
 
 /// A fact for one of the shard's machines.
 #[derive(Clone, Debug)]
@@ -55,3 +58,88 @@ pub struct ShardFacts {
     /// Interval of heartbeats.
     pub heartbeat: Span,
 }
+
+/// Both machines of one shard, for one epoch.
+#[derive(Debug)]
+pub struct Shard {
+    scheduler: SchedulerShard,
+    leases: LeaseManager,
+}
+
+impl Shard {
+    /// Builds both machines from rows.
+    pub fn open(
+        facts: ShardFacts,
+        opened: ShardOpened,
+        now: Now,
+        out: &mut Out<ShardEffect>,
+    ) -> Result<Shard, OpenRefused> {
+        let mut schedules = Out::default();
+        let scheduler = SchedulerShard::open(facts, opened.schedules, now, &mut schedules)?;
+        let mut jobs = Out::default();
+        let leases = LeaseManager::open(facts, opened.leases, now, &mut jobs);
+        append(out, schedules, ShardEffect::Schedule);
+        append(out, jobs, ShardEffect::Lease);
+        Ok(Shard { scheduler, leases })
+    }
+
+    /// Steps the machine that the input is for; what fires becomes jobs in the same step.
+    pub fn step(&mut self, now: Now, input: ShardInput, out: &mut Out<ShardEffect>) {
+        match input {
+            ShardInput::Schedule(input) => self.step_scheduler(now, input, out),
+            ShardInput::Lease(input) => self.step_leases(now, input, out),
+            ShardInput::Tick => {
+                self.step_scheduler(now, ScheduleInput::Tick, out);
+                self.step_leases(now, LeaseInput::Tick, out);
+            }
+        }
+    }
+
+    /// When to be stepped with `Tick`, at the latest.
+    pub fn next_wake(&self) -> Wake {
+        self.scheduler.next_wake().earliest(self.leases.next_wake())
+    }
+
+    /// Panics if a machine contradicts itself.
+    pub fn check(&self) {
+        self.scheduler.check();
+        self.leases.check();
+    }
+
+    /// Who decides when.
+    pub fn scheduler(&self) -> &SchedulerShard {
+        &self.scheduler
+    }
+
+    /// Who decides who.
+    pub fn leases(&self) -> &LeaseManager {
+        &self.leases
+    }
+
+    fn step_scheduler(&mut self, now: Now, input: ScheduleInput, out: &mut Out<ShardEffect>) {
+        let (mut schedules, mut fires) = (Out::default(), Vec::new());
+        self.scheduler.step(now, input, &mut schedules, &mut fires);
+        append(out, schedules, ShardEffect::Schedule);
+        if !fires.is_empty() {
+            let mut jobs = Out::default();
+            self.leases.on_fires(now, fires, &mut jobs);
+            append(out, jobs, ShardEffect::Lease);
+        }
+    }
+
+    fn step_leases(&mut self, now: Now, input: LeaseInput, out: &mut Out<ShardEffect>) {
+        let mut jobs = Out::default();
+        self.leases.step(now, input, &mut jobs);
+        append(out, jobs, ShardEffect::Lease);
+    }
+}
+
+/// One batch of both, in step order.
+fn append<E>(out: &mut Out<ShardEffect>, part: Out<E>, wrap: impl Fn(E) -> ShardEffect) {
+    out.writes.extend(part.writes);
+    out.effects.extend(part.effects.into_iter().map(wrap));
+}
+
+#[cfg(test)]
+#[path = "shard_tests.rs"]
+mod tests;

@@ -190,4 +190,4 @@ impl SchedulerShard {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,4 +4,4 @@
 mod changes;
 mod due;
 mod missed;
-mod world;
+pub(crate) mod world;
