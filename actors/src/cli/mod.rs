@@ -38,7 +38,7 @@ pub fn main() -> ExitCode {
         Command::Schedule(ScheduleCommand::Preview(args)) => preview::run(&args, &mut out, &mut err),
     };
     match done {
-        Ok(code) => ExitCode::from(code),
+        Ok(exit) => ExitCode::from(exit as u8),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(err, "error: cannot write: {error}");

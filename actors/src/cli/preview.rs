@@ -17,8 +17,7 @@ use fencepost_core::time::StoreTime;
 use fencepost_core::zone::{LocalInstants, LocalSeconds, UnixSeconds, Zone, ZoneRef, ZoneVersion};
 use serde_json::json;
 
-/// Exit code: an expression, zone or file did not validate.
-pub const EXIT_INVALID: u8 = 8;
+use crate::problem::{Exit, Problem, exit_of};
 
 /// Show when cron expressions fire, without a server.
 #[derive(Debug, Args)]
@@ -95,11 +94,11 @@ fn parse_after(text: &str) -> Result<StoreTime, String> {
     Ok(StoreTime(at.timestamp_micros()))
 }
 
-/// Runs the command; the exit code is 0 or `EXIT_INVALID`.
-pub fn run(args: &PreviewArgs, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+/// Runs the command; says how the process should exit.
+pub fn run(args: &PreviewArgs, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
     match plan(args) {
-        Ok(plan) => print(args, &plan, out).map(|()| 0),
-        Err(refusal) => refuse(args, &refusal, err).map(|()| EXIT_INVALID),
+        Ok(plan) => print(args, &plan, out).map(|()| Exit::Ok),
+        Err(refusal) => refuse(args, &refusal, err).map(|()| exit_of(&refusal)),
     }
 }
 
@@ -218,15 +217,7 @@ fn refuse(args: &PreviewArgs, refusal: &Refusal, err: &mut dyn Write) -> io::Res
         )?;
         return err.flush();
     }
-    let problem = json!({
-        "type": format!("urn:fencepost:problem:{}", refusal.code),
-        "title": "the schedule did not validate",
-        "status": 400,
-        "code": refusal.code,
-        "field": refusal.field,
-        "detail": refusal.detail,
-        "hint": refusal.hint,
-    });
+    let problem = serde_json::to_string(&Problem::of(refusal)).map_err(io::Error::other)?;
     writeln!(err, "{problem}")?;
     err.flush()
 }

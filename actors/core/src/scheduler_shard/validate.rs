@@ -5,7 +5,6 @@
 
 use super::timetable::Timetable;
 use crate::cron::{CronPlan, HashSeed};
-use crate::ids::hash64;
 use crate::limits::{
     CATCH_UP_CAP_MAX, EXCLUSION_COUNT_MAX, EXPRESSION_BYTES_MAX, EXPRESSION_COUNT_MAX, FIRES_PER_STEP_MAX,
     INTERVAL_MS_MIN, JITTER_MS_MAX, LATENESS_MS_MAX,
@@ -33,7 +32,7 @@ pub fn validate(spec: &ScheduleSpec) -> Vec<Refusal> {
 
 /// Resolves `H` once, from the schedule's name, into `resolved`; what is resolved already stays.
 pub fn resolve_hashes(spec: &mut ScheduleSpec, tenant: &Name, name: &Name) -> Result<(), Refusal> {
-    let seed = HashSeed(hash64("H", &[tenant.as_bytes(), name.as_bytes()]));
+    let seed = HashSeed::of_schedule(tenant.as_str(), name.as_str());
     let Rule::Cron {
         expressions, resolved, ..
     } = &mut spec.rule
