@@ -157,8 +157,8 @@ pub const OFFERS_REMEMBERED_MAX: usize = 8;
 pub const WORKERS_REMEMBERED_MAX: usize = 1_024;
 /// Ended attempts that a shard remembers besides the job rows, to answer a repeated outcome.
 pub const TOKENS_REMEMBERED_MAX: usize = 8_192;
-/// Ready classes whose first page is loaded when a shard opens; the others at the first offer.
-pub const CLASSES_LOADED_AT_OPEN: usize = 64;
+/// Pages of ready classes that one shard fetches at once.
+pub const READY_LOADS_MAX: usize = 64;
 /// Longest wait after a lost worker; the lease has been waited for already.
 pub const WORKER_LOST_WAIT_MS_MAX: u64 = 2_000;
 /// Jobs in one page of the sweep that purges and audits.

@@ -8,7 +8,7 @@ use super::ready::{ClassId, ReadyEntry, ReadyKey, Turn};
 use super::workers::{Granted, Known};
 use super::{LeaseManager, Orders, is_expired};
 use crate::ids::{OfferId, Token, WorkerId};
-use crate::limits::{LEASED_BYTES_MAX, LEASES_PER_SHARD_MAX, OFFER_SLOTS_MAX};
+use crate::limits::{LEASED_BYTES_MAX, LEASES_PER_SHARD_MAX, OFFER_SLOTS_MAX, READY_LOADS_MAX};
 use crate::name::Name;
 use crate::row::{LeasedRow, Row};
 use crate::time::Now;
@@ -52,11 +52,15 @@ impl LeaseManager {
     ) -> Vec<Grant> {
         let slots = slots.min(OFFER_SLOTS_MAX) as usize;
         let mut grants = Vec::new();
-        while grants.len() < slots && self.has_lease_room() {
+        let mut vain_turns = 0;
+        while grants.len() < slots && vain_turns < READY_LOADS_MAX && self.has_lease_room() {
             let Some(queue) = self.ready.next_line(only) else { break };
             match self.ready.take_turn(&queue) {
                 Turn::Job(class, key, entry) => grants.extend(self.grant(now, worker, (class, key, entry), out)),
-                Turn::Load(class) => self.order_ready_page(class, out),
+                Turn::Load(class) => {
+                    self.order_ready_page(class, out);
+                    vain_turns += 1;
+                }
                 Turn::Nothing => {}
             }
         }

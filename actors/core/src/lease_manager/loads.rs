@@ -60,7 +60,7 @@ impl LeaseManager {
         let Some(class) = self.ready.find(name) else { return };
         let last = rows.last().map(|(row, _)| ready::key_of(row));
         let beyond = beyond_of(end, horizon.as_ref().map(ready::key_of), last);
-        if self.ready.class_mut(class).window.join(beyond) {
+        if self.ready.join(class, beyond) {
             for (row, job) in rows {
                 self.join_ready(class, name, &row, job, out);
             }

@@ -34,7 +34,7 @@ pub use sweep::sweep_keys;
 
 use crate::ids::{JobId, Token};
 use crate::job::Job;
-use crate::limits::{CLASSES_LOADED_AT_OPEN, PROMOTE_PER_STEP_MAX, REAP_PER_STEP_MAX};
+use crate::limits::{PROMOTE_PER_STEP_MAX, READY_LOADS_MAX, REAP_PER_STEP_MAX};
 use crate::machine::{Out, Wake};
 use crate::row::{LeasedRow, MarkRange, MarkRow, RowKey};
 use crate::shard::ShardFacts;
@@ -96,7 +96,7 @@ impl LeaseManager {
         for mark in opened.marks {
             machine.adopt_mark(mark);
         }
-        for name in opened.classes.iter().take(CLASSES_LOADED_AT_OPEN) {
+        for name in opened.classes.iter().take(READY_LOADS_MAX) {
             if let Some(class) = machine.ready.find(name) {
                 machine.order_ready_page(class, out);
             }

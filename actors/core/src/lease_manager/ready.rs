@@ -8,7 +8,7 @@ use super::mark::Mark;
 use super::window::{Beyond, Costly, Window};
 use crate::ids::{JobId, ShardId};
 use crate::job::Job;
-use crate::limits::{READY_WINDOW_BYTES, READY_WINDOW_JOBS, SCAN_ROWS_MAX};
+use crate::limits::{READY_LOADS_MAX, READY_WINDOW_BYTES, READY_WINDOW_JOBS, SCAN_ROWS_MAX};
 use crate::name::Name;
 use crate::row::ReadyRow;
 use crate::time::StoreTime;
@@ -60,6 +60,8 @@ pub(super) struct ReadyRange {
     /// The queue that was served last.
     turn: Option<Name>,
     next_id: u32,
+    /// Pages under way.
+    loads: usize,
     cost: usize,
 }
 
@@ -231,7 +233,10 @@ impl ReadyRange {
                 self.line_up(id);
                 Turn::Job(id, key, entry)
             }
-            None if class.window.wants_load(0) => Turn::Load(id),
+            None if class.window.wants_load(0) => {
+                self.line_up(id);
+                Turn::Load(id)
+            }
             None => Turn::Nothing,
         }
     }
@@ -257,6 +262,9 @@ impl ReadyRange {
     /// The rows of the next page, if this class has so few jobs left that it should be fetched.
     pub(super) fn page_wanted(&self, id: ClassId) -> Option<usize> {
         let share = READY_WINDOW_JOBS / self.classes.len().max(1);
+        if self.loads >= READY_LOADS_MAX {
+            return None;
+        }
         let low = if self.cost <= READY_WINDOW_BYTES / 2 {
             share / 4
         } else {
@@ -270,7 +278,17 @@ impl ReadyRange {
 
     /// Notes that a page of this class is being fetched, from here.
     pub(super) fn begin_load(&mut self, id: ClassId) -> Option<ReadyKey> {
+        self.loads += 1;
         self.class_mut(id).window.begin_load()
+    }
+
+    /// A page came in; see `Window::join`.
+    pub(super) fn join(&mut self, id: ClassId, beyond: Beyond<ReadyKey>) -> bool {
+        let window = &mut self.class_mut(id).window;
+        let loading = window.is_loading();
+        let joins = window.join(beyond);
+        self.loads -= usize::from(loading);
+        joins
     }
 
     /// Classes in the directory.
@@ -313,6 +331,8 @@ impl ReadyRange {
             assert!(!should || class.in_line, "a class with work stands in line");
         }
         assert_eq!(cost, self.cost, "the range's cost is the sum of its classes");
+        let loads = self.classes.values().filter(|class| class.window.is_loading()).count();
+        assert_eq!(loads, self.loads, "pages under way are counted");
         assert!(cost <= READY_WINDOW_BYTES, "ready windows are bounded");
         assert!(self.lines.values().all(|line| !line.is_empty()), "no line is empty");
     }

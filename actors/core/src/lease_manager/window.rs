@@ -169,6 +169,11 @@ impl<K: Copy + Ord, E: Costly> Window<K, E> {
         self.beyond
     }
 
+    /// Whether a load is under way.
+    pub(super) fn is_loading(&self) -> bool {
+        self.loading.is_some()
+    }
+
     /// Keys in memory.
     pub(super) fn len(&self) -> usize {
         self.items.len()

@@ -1,4 +1,4 @@
-//! The lease manager against its rules: the histories of the protocol (`f*.rs`), the shared cases
+//! The lease manager against its rules: the histories of the protocol (`histories_*.rs`), the shared cases
 //! (`beh.rs`), and random steps (`random.rs`), over durable rows that refuse what a store would.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
@@ -7,4 +7,10 @@
 mod support;
 
 mod beh;
+mod histories_keys;
+mod histories_leases;
+mod histories_outcomes;
+mod histories_rows;
+mod histories_windows;
 mod life;
+mod random;

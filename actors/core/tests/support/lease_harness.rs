@@ -71,7 +71,8 @@ impl Leases {
 
     /// The owner crashes and another opens the shard at once.
     pub fn restart(&mut self) {
-        self.facts = facts(self.facts.epoch.0 + 1);
+        self.facts.epoch.0 += 1;
+        self.facts.holder.0 += 1;
         self.reopen();
     }
 
@@ -123,10 +124,12 @@ impl Leases {
 
     /// Answers all loads from the rows as they are now.
     pub fn answer_loads(&mut self) {
+        let held = std::mem::replace(&mut self.hold_loads, true);
         while let Some(load) = self.loads.pop_front() {
             let answer = self.fetch(load);
             self.step(answer);
         }
+        self.hold_loads = held;
     }
 
     /// What a load finds now; to be stepped later, as a slow fetch is.
@@ -210,8 +213,9 @@ impl Leases {
     /// Memory and rows agree: every unfinished job has one place row, in the range that fits.
     pub fn check(&self) {
         self.machine.check();
+        let mut all_places = self.rows.all_places();
         for job in self.rows.jobs() {
-            let places = self.rows.places(job.id);
+            let places = all_places.remove(&job.id).unwrap_or_default();
             let fits: &[&str] = match job.state {
                 JobState::Waiting | JobState::Ready => &["wait", "ready", "leased"],
                 JobState::Leased => &["leased"],

@@ -119,6 +119,15 @@ impl Leases {
         found.expect("every offer is answered in its step")
     }
 
+    /// Whether the newest answer to an offer said that more is there.
+    pub fn more(&self) -> bool {
+        let newest = self.effects.iter().rev().find_map(|effect| match effect {
+            LeaseEffect::SendGrants { more, .. } => Some(*more),
+            _ => None,
+        });
+        newest.unwrap_or(false)
+    }
+
     /// Renewals and losses.
     pub fn heartbeat(&mut self, worker: &WorkerId, held: &[(JobId, Token)]) -> (Vec<Renewal>, Vec<(JobId, Token)>) {
         let from = self.effects.len();

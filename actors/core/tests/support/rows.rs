@@ -134,15 +134,24 @@ impl Rows {
 
     /// Place rows of a job, by name.
     pub fn places(&self, id: JobId) -> Vec<&'static str> {
-        let names = self.rows.values().filter_map(|row| match row {
-            Row::Wait(row) if row.id == id => Some("wait"),
-            Row::Ready(row) if row.id == id => Some("ready"),
-            Row::Leased(row) if row.id == id => Some("leased"),
-            Row::Parked(row) if row.id == id => Some("parked"),
-            Row::DeadLetter(row) if row.id == id => Some("dead letter"),
-            _ => None,
-        });
-        names.collect()
+        self.all_places().remove(&id).unwrap_or_default()
+    }
+
+    /// Place rows of all jobs, by name.
+    pub fn all_places(&self) -> BTreeMap<JobId, Vec<&'static str>> {
+        let mut places: BTreeMap<JobId, Vec<&'static str>> = BTreeMap::new();
+        for row in self.rows.values() {
+            let (id, name) = match row {
+                Row::Wait(row) => (row.id, "wait"),
+                Row::Ready(row) => (row.id, "ready"),
+                Row::Leased(row) => (row.id, "leased"),
+                Row::Parked(row) => (row.id, "parked"),
+                Row::DeadLetter(row) => (row.id, "dead letter"),
+                _ => continue,
+            };
+            places.entry(id).or_default().push(name);
+        }
+        places
     }
 
     /// Non-empty ready classes.
@@ -165,12 +174,19 @@ impl Rows {
             Some(Row::Mark(row)) => Some(row.from.clone()),
             _ => None,
         };
-        let from = from.map(RowKey::Ready).or(mark);
-        let in_class = self
-            .ready()
-            .into_iter()
-            .filter(|row| (&row.queue, &row.tenant) == (&class.0, &class.1));
-        let mut rows = in_class.filter(|row| from.as_ref().is_none_or(|from| RowKey::Ready(row.clone()) >= *from));
+        let head = ReadyRow {
+            shard,
+            queue: class.0.clone(),
+            tenant: class.1.clone(),
+            priority: 0,
+            order: StoreTime(i64::MIN),
+            id: JobId::from_bytes([0; 16]).unwrap(),
+        };
+        let from = from.map(RowKey::Ready).or(mark).unwrap_or(RowKey::Ready(head));
+        let mut rows = self.rows.range(from..).map_while(|(_, row)| match row {
+            Row::Ready(row) if (&row.queue, &row.tenant) == (&class.0, &class.1) => Some(row.clone()),
+            _ => None,
+        });
         let page: Vec<_> = rows
             .by_ref()
             .take(limit)
@@ -191,12 +207,13 @@ impl Rows {
             Some(Row::Mark(row)) => Some(row.from.clone()),
             _ => None,
         };
+        let head = (StoreTime(i64::MIN), JobId::from_bytes([0; 16]).unwrap());
         let from = from.map(|(at, id)| RowKey::Wait(shard, at, id)).or(mark);
-        let key = |row: &WaitRow| RowKey::Wait(shard, row.at, row.id);
-        let mut rows = self
-            .waiting()
-            .into_iter()
-            .filter(|row| from.as_ref().is_none_or(|from| key(row) >= *from));
+        let from = from.unwrap_or(RowKey::Wait(shard, head.0, head.1));
+        let mut rows = self.rows.range(from..).map_while(|(_, row)| match row {
+            Row::Wait(row) => Some(row.clone()),
+            _ => None,
+        });
         let page: Vec<_> = rows
             .by_ref()
             .take(limit)
