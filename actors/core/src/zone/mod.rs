@@ -205,6 +205,7 @@ impl Zone {
 
     /// The instants at which clocks in this zone show `local`.
     pub fn local_to_instants(&self, local: LocalSeconds) -> LocalInstants {
+        let local = local.clamp(LocalSeconds(UnixSeconds::BEGIN.0), LocalSeconds(UnixSeconds::END.0));
         let mut segment = self.segment_at(UnixSeconds(local.0 - OFFSET_BOUND_SECONDS));
         let (mut first, mut last, mut end_of_gap) = (None, None, None);
         loop {
@@ -213,7 +214,7 @@ impl Zone {
                 first = first.or(Some(instant));
                 last = Some(instant);
             }
-            if segment.end.0 > local.0 + OFFSET_BOUND_SECONDS {
+            if segment.end.0 > local.0 + OFFSET_BOUND_SECONDS || segment.end >= UnixSeconds::END {
                 break;
             }
             let next = self.segment_at(segment.end);

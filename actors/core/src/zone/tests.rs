@@ -229,3 +229,19 @@ fn chrono_sees_gaps_and_overlaps() {
     assert_eq!(first.to_rfc3339(), "2026-11-01T01:30:00-04:00");
     assert_eq!(second.to_rfc3339(), "2026-11-01T01:30:00-05:00");
 }
+
+#[test]
+fn the_ends_of_all_time_are_answered() {
+    for name in ["UTC", "America/New_York", "Pacific/Kiritimati", "Africa/Casablanca"] {
+        let zone = Zone::get(name).unwrap();
+        for at in [i64::MIN, -(1 << 43), -(1 << 42), 1 << 42, 1 << 43, i64::MAX] {
+            zone.local_to_instants(LocalSeconds(at));
+            zone.segment_at(UnixSeconds(at));
+        }
+        for local in [chrono::NaiveDateTime::MIN, chrono::NaiveDateTime::MAX] {
+            let shared = ZoneRef(zone.clone());
+            shared.offset_from_local_datetime(&local);
+            shared.offset_from_utc_datetime(&local);
+        }
+    }
+}
