@@ -237,6 +237,8 @@ pub const KEY_RETENTION_HOURS: u64 = 24;
 pub const ROW_BYTES_MAX: usize = 2 << 20;
 /// Bytes of disk kept back so that complete, cancel and drain work on a full disk.
 pub const DISK_RESERVE_BYTES: u64 = 16 << 20;
+/// Free bytes of the store's disk below which work is not created any more (507).
+pub const DISK_FREE_MIN_BYTES: u64 = 64 << 20;
 /// Time that a drain waits for attempts in flight.
 pub const DRAIN_MS: u64 = 30_000;
 
@@ -251,6 +253,7 @@ const _: () = assert!(PAYLOAD_BYTES_MAX * 4 / 3 < BODY_BYTES_MAX);
 const _: () = assert!(JOB_RETENTION_DAYS * 24 >= KEY_RETENTION_HOURS);
 const _: () = assert!(BACKOFF_FIRST_MS <= BACKOFF_CAP_MS && BACKOFF_CAP_MS <= BACKOFF_CAP_MS_MAX);
 const _: () = assert!(CLOCK_JUMP_MAX_MS < CLOCK_DOUBT_MAX_MS);
+const _: () = assert!(DISK_RESERVE_BYTES < DISK_FREE_MIN_BYTES);
 
 /// Addresses that one host name may lead to; each is checked.
 pub const RESOLVED_ADDRESS_COUNT_MAX: usize = 64;

@@ -1,0 +1,184 @@
+//! The suite on the stores of this package, and on model stores with planted bugs.
+
+use super::{CRASH_RULES, Mortal, RULES, Verdict};
+use crate::clock::Clock;
+use crate::model::{Crash, ModelStore, PLANTED, Planted, Sleep};
+use crate::store::Store;
+use fencepost_core::time::{Monotonic, Span, StoreTime};
+use futures_util::FutureExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::watch;
+
+/// A clock that moves with each reading.
+#[derive(Default)]
+pub(crate) struct Ticking(AtomicU64);
+
+impl Clock for Ticking {
+    fn wall(&self) -> StoreTime {
+        let ticks = self.0.fetch_add(7, Ordering::Relaxed);
+        StoreTime(1_795_000_000_000_000 + i64::try_from(ticks).unwrap())
+    }
+
+    fn mono(&self) -> Monotonic {
+        Monotonic(self.0.load(Ordering::Relaxed))
+    }
+}
+
+struct ModelSubject {
+    store: ModelStore,
+    held: watch::Sender<bool>,
+}
+
+impl ModelSubject {
+    fn new(bug: Option<Planted>) -> ModelSubject {
+        let (held, seen) = watch::channel(false);
+        let sleep: Sleep = Arc::new(move |_| {
+            let mut seen = seen.clone();
+            async move {
+                let _ = seen.wait_for(|is_held| !is_held).await;
+            }
+            .boxed()
+        });
+        let store = ModelStore::new(Arc::new(Ticking::default()), sleep);
+        if let Some(bug) = bug {
+            store.plant(bug);
+        }
+        store.set_plan(Box::new(SlowSyncs));
+        ModelSubject { store, held }
+    }
+}
+
+/// Every commit waits at its sync for as long as syncs are held.
+struct SlowSyncs;
+
+impl crate::model::FaultPlan for SlowSyncs {
+    fn on_commit(&mut self, _request: &crate::store::Commit) -> crate::model::CallFate {
+        crate::model::CallFate {
+            sync_delay: Span(1),
+            ..crate::model::CallFate::default()
+        }
+    }
+
+    fn on_open(&mut self, _request: &crate::store::Open) -> crate::model::CallFate {
+        crate::model::CallFate::default()
+    }
+
+    fn on_read(&mut self) -> crate::model::CallFate {
+        crate::model::CallFate::default()
+    }
+}
+
+impl Mortal for ModelSubject {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    fn cut_power(&self) {
+        self.store.crash(Crash::Power { kept: 0 });
+    }
+
+    fn kill(&self) {
+        self.store.crash(Crash::Process);
+    }
+
+    fn hold_syncs(&self) {
+        self.held.send_replace(true);
+    }
+
+    fn release_syncs(&self) {
+        self.held.send_replace(false);
+    }
+}
+
+async fn run_all(bug: Option<Planted>) -> Vec<(&'static str, Verdict)> {
+    let mut verdicts = Vec::new();
+    for rule in RULES {
+        let subject = ModelSubject::new(bug);
+        verdicts.push((rule.name, (rule.run)(subject.store()).await));
+    }
+    for rule in CRASH_RULES {
+        let subject = Arc::new(ModelSubject::new(bug));
+        verdicts.push((rule.name, (rule.run)(subject).await));
+    }
+    verdicts
+}
+
+fn failed(verdicts: &[(&'static str, Verdict)]) -> Vec<&'static str> {
+    let failed = verdicts.iter().filter(|(_, verdict)| verdict.is_err());
+    failed.map(|(name, _)| *name).collect()
+}
+
+#[tokio::test]
+async fn the_model_store_keeps_every_rule() {
+    let verdicts = run_all(None).await;
+    let wrong: Vec<_> = verdicts.iter().filter(|(_, verdict)| verdict.is_err()).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(verdicts.len(), RULES.len() + CRASH_RULES.len());
+}
+
+#[tokio::test]
+async fn every_planted_bug_breaks_a_rule() {
+    for bug in PLANTED {
+        let verdicts = run_all(Some(bug)).await;
+        assert!(!failed(&verdicts).is_empty(), "no rule notices {bug:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_planted_bug_breaks_the_rule_that_was_made_for_it() {
+    let made_for = [
+        (Planted::ReadUnsynced, "f05_what_was_read_survives_power_loss"),
+        (Planted::AckBeforeSync, "p1_what_was_acknowledged_survives_power_loss"),
+        (Planted::EpochIgnored, "f02_an_old_epoch_writes_nothing"),
+        (
+            Planted::HolderIgnored,
+            "f06_equal_epochs_of_two_holders_are_not_both_taken",
+        ),
+        (Planted::GapAccepted, "f02_only_the_number_after_the_last_is_taken"),
+        (
+            Planted::DuplicateApplied,
+            "f02_a_batch_sent_again_is_answered_and_not_applied_again",
+        ),
+        (
+            Planted::DigestIgnored,
+            "f02_other_bytes_under_the_last_number_are_a_conflict",
+        ),
+        (
+            Planted::ExpectationsIgnored,
+            "f04_a_put_over_another_version_is_a_conflict",
+        ),
+        (
+            Planted::RefusedBatchLeavesTrace,
+            "a_refused_batch_leaves_no_row_and_uses_no_number",
+        ),
+        (Planted::OpenWithoutCompare, "f06_an_open_of_another_epoch_is_refused"),
+        (
+            Planted::OpenWithoutAssignment,
+            "f06_only_the_node_that_the_assignment_names_may_open",
+        ),
+        (
+            Planted::OpenForgetsNonce,
+            "f06_a_delayed_open_does_not_raise_the_epoch_above_its_own_holder",
+        ),
+    ];
+    assert_eq!(made_for.len(), PLANTED.len());
+    for (bug, rule) in made_for {
+        let failed = failed(&run_all(Some(bug)).await);
+        assert!(failed.contains(&rule), "{bug:?} broke only {failed:?}");
+    }
+}
+
+#[cfg(not(madsim))]
+#[tokio::test]
+async fn the_embedded_store_keeps_every_rule() {
+    let mut wrong = Vec::new();
+    for rule in RULES {
+        let temp = tempfile::tempdir().unwrap();
+        let store = crate::fjall_store::tests::started(&temp.path().join("store"));
+        if let Err(why) = (rule.run)(Arc::new(store)).await {
+            wrong.push((rule.name, why));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -1,0 +1,105 @@
+//! Why a store does not start, for people: a stable code, what was found, what to do next.
+//!
+//! Owns: the words. Must never: hide a path or a number that helps. Next: `start.rs`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a store did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another process holds the folder.
+    #[error("the folder {} is in use by process {pid}", .folder.display())]
+    Locked {
+        /// Which folder.
+        folder: PathBuf,
+        /// Of the other process, as it wrote it down; `?` if it did not.
+        pid: String,
+    },
+    /// A later version wrote it.
+    #[error("the store in {} has format {found}; this version knows up to {known}", .folder.display())]
+    Newer {
+        /// Which folder.
+        folder: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest that this version knows.
+        known: u32,
+    },
+    /// Something is missing or damaged; opening it would lose acknowledged work.
+    #[error("the store is damaged: {what} (acknowledged up to sequence {acknowledged}, found up to {found})")]
+    Damaged {
+        /// The file or keyspace, and what is wrong with it.
+        what: String,
+        /// From the high-water mark; 0 if that is what is damaged.
+        acknowledged: u64,
+        /// Last good sequence.
+        found: u64,
+    },
+    /// The operating system refused.
+    #[error("cannot use {}: {error}", .path.display())]
+    Io {
+        /// Which path.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The engine refused.
+    #[error("the engine cannot open {}: {reason}", .path.display())]
+    Engine {
+        /// Which path.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl StartError {
+    /// A stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            StartError::Locked { .. } => "store_locked",
+            StartError::Newer { .. } => "store_newer",
+            StartError::Damaged { .. } => "store_damaged",
+            StartError::Io { .. } => "store_io",
+            StartError::Engine { .. } => "store_engine",
+        }
+    }
+
+    /// What to do next.
+    pub fn next_step(&self) -> &'static str {
+        match self {
+            StartError::Locked { .. } => "stop the other process, or name another folder",
+            StartError::Newer { .. } => "start the version that wrote it, or a later one",
+            StartError::Damaged { .. } => {
+                "nothing was opened: keep a copy of the folder, put the missing file back, or restore a backup"
+            }
+            StartError::Io { .. } => "check the path, its owner, its mode and the disk",
+            StartError::Engine { .. } => "keep a copy of the folder, then restore a backup",
+        }
+    }
+
+    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> StartError {
+        let path = path.to_path_buf();
+        move |error| StartError::Io { path, error }
+    }
+
+    pub(super) fn engine(path: &Path) -> impl FnOnce(fjall::Error) -> StartError {
+        let path = path.to_path_buf();
+        move |error| StartError::Engine {
+            path,
+            reason: plain(&error),
+        }
+    }
+}
+
+/// An engine's error in one line.
+pub(super) fn plain(error: &fjall::Error) -> String {
+    match error {
+        fjall::Error::Io(error) => error.to_string(),
+        fjall::Error::Poisoned => "an earlier write or sync failed".to_owned(),
+        fjall::Error::Locked => "another process holds the database".to_owned(),
+        fjall::Error::JournalRecovery(_) => "the journal cannot be read".to_owned(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,52 @@
+//! One process per folder.
+//!
+//! Owns: the lock file. The operating system releases the lock when the process dies, however it
+//! dies. Must never: wait. Next: `start.rs`.
+
+use super::error::StartError;
+use super::folder::{Folder, private};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+
+/// Held for as long as it lives.
+pub(super) struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    /// Takes the folder, or says who has it.
+    pub(super) fn take(folder: &Folder) -> Result<FolderLock, StartError> {
+        let path = folder.lock();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = private(&mut options, &path).map_err(StartError::io(&path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StartError::Locked {
+                    folder: folder.path().to_path_buf(),
+                    pid: written_pid(&mut file),
+                });
+            }
+            Err(TryLockError::Error(error)) => return Err(StartError::io(&path)(error)),
+        }
+        let mut note = || -> std::io::Result<()> {
+            file.set_len(0)?;
+            file.rewind()?;
+            writeln!(file, "{}", std::process::id())
+        };
+        note().map_err(StartError::io(&path))?;
+        Ok(FolderLock { _file: file })
+    }
+}
+
+fn written_pid(file: &mut File) -> String {
+    let mut text = String::new();
+    let _ = Read::by_ref(file).take(32).read_to_string(&mut text);
+    let pid = text.trim();
+    if !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()) {
+        pid.to_owned()
+    } else {
+        "?".to_owned()
+    }
+}

@@ -1,0 +1,136 @@
+//! The line in front of the commit thread.
+//!
+//! Owns: what waits, and the one place that knows the store is broken. Must never: drop an item
+//! without an answer. Next: `committer.rs`.
+
+use crate::batch::RawWrite;
+use crate::store::{Commit, Committed, Open, OpenError, Opened, StoreError};
+use fencepost_core::row::ScopeRow;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot::Sender;
+
+/// One request with the place for its answer.
+pub(super) enum Item {
+    Open {
+        request: Open,
+        answer: Sender<Result<Opened, OpenError>>,
+    },
+    Commit {
+        request: Commit,
+        answer: Sender<Committed>,
+    },
+    /// Writes of an offline step, past the rules.
+    Repair {
+        writes: Vec<RawWrite>,
+        scopes: Vec<ScopeRow>,
+        answer: Sender<Committed>,
+    },
+}
+
+/// Called once, with the reason, when the store breaks; the process must end.
+pub(super) type OnBroken = Box<dyn FnOnce(&str) + Send>;
+
+#[derive(Default)]
+struct State {
+    items: Vec<Item>,
+    closed: bool,
+    broken: Option<String>,
+    on_broken: Option<OnBroken>,
+}
+
+pub(super) struct Queue {
+    state: Mutex<State>,
+    filled: Condvar,
+}
+
+impl Item {
+    /// For an item that was certainly not applied.
+    pub(super) fn refuse(self, why: &str) {
+        match self {
+            Item::Open { answer, .. } => {
+                let _ = answer.send(Err(StoreError::Broken(why.to_owned()).into()));
+            }
+            Item::Commit { answer, .. } | Item::Repair { answer, .. } => {
+                let _ = answer.send(Committed::Unavailable(why.to_owned()));
+            }
+        }
+    }
+}
+
+impl Queue {
+    pub(super) fn new(on_broken: Option<OnBroken>) -> Queue {
+        Queue {
+            state: Mutex::new(State {
+                on_broken,
+                ..State::default()
+            }),
+            filled: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn push(&self, item: Item) {
+        let mut state = self.lock();
+        let refusal = match &state.broken {
+            Some(why) => Some(why.clone()),
+            None if state.closed => Some("the store has ended".to_owned()),
+            None => None,
+        };
+        match refusal {
+            Some(why) => {
+                drop(state);
+                item.refuse(&why);
+            }
+            None => {
+                state.items.push(item);
+                drop(state);
+                self.filled.notify_one();
+            }
+        }
+    }
+
+    /// Waits for items and takes all that wait; false when the store is closed and nothing waits.
+    pub(super) fn take(&self, into: &mut Vec<Item>) -> bool {
+        let mut state = self.lock();
+        while state.items.is_empty() {
+            if state.closed || state.broken.is_some() {
+                return false;
+            }
+            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        std::mem::swap(&mut state.items, into);
+        true
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_all();
+    }
+
+    /// Why the store is broken, if it is.
+    pub(super) fn broken(&self) -> Option<String> {
+        self.lock().broken.clone()
+    }
+
+    /// From now on nothing is acknowledged; the first call reports it.
+    pub(super) fn break_down(&self, why: &str) {
+        let mut state = self.lock();
+        if state.broken.is_none() {
+            state.broken = Some(why.to_owned());
+        }
+        let report = state.on_broken.take();
+        let waiting = std::mem::take(&mut state.items);
+        drop(state);
+        self.filled.notify_all();
+        for item in waiting {
+            item.refuse(why);
+        }
+        if let Some(report) = report {
+            tracing::error!(why, "the store is broken");
+            report(why);
+        }
+    }
+}

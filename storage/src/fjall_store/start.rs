@@ -1,0 +1,244 @@
+//! From a folder to a running store, or to a refusal.
+//!
+//! Owns: the order of steps. Identity is read before anything is written; the lock is held before
+//! anything is changed; a new store exists only once its identity file does. Must never: make a
+//! store where one was. Next: `verify.rs`, `committer.rs`.
+
+use super::committer::{Committer, Current};
+use super::disk_space::{DiskSpace, FreeSpace, StatvfsProbe};
+use super::error::StartError;
+use super::folder::{Folder, is_there};
+use super::identity::{FORMAT, Identity};
+use super::lock::FolderLock;
+use super::mark::{Mark, MarkFile};
+use super::marker::Marker;
+use super::queue::{OnBroken, Queue};
+use super::space::{SPACES, Spaces, open_database};
+use super::{FjallStore, Shared, verify};
+use crate::clock::{Clock, TimeKeeper};
+use crate::codec;
+use crate::keys::{KeyRange, Kind, chain_key};
+use fencepost_core::ids::Scope;
+use fencepost_core::row::ScopeRow;
+use fencepost_core::time::StoreTime;
+use fjall::PersistMode;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Ids for a store that is made anew; drawn by the caller.
+#[derive(Clone, Copy, Debug)]
+pub struct NewStore {
+    /// Of the store.
+    pub store: u128,
+    /// Of its cell.
+    pub cell: u128,
+}
+
+/// How a store is started.
+pub struct Options {
+    /// Used only if the folder holds no store yet.
+    pub fresh: NewStore,
+    /// This machine's clocks.
+    pub clock: Arc<dyn Clock>,
+    /// Called once, from a thread of the store, when it breaks: end the process.
+    pub on_broken: Option<OnBroken>,
+    /// Asks for room on the disk; `None` asks the file system.
+    pub free_space: Option<Box<dyn FreeSpace>>,
+    /// Off only to measure what the high-water mark costs: a store written without it may lose
+    /// acknowledged work in silence.
+    #[cfg(any(test, feature = "planted"))]
+    pub without_mark: bool,
+}
+
+impl Options {
+    /// The usual ones.
+    pub fn new(fresh: NewStore, clock: Arc<dyn Clock>) -> Options {
+        Options {
+            fresh,
+            clock,
+            on_broken: None,
+            free_space: None,
+            #[cfg(any(test, feature = "planted"))]
+            without_mark: false,
+        }
+    }
+
+    /// With a call for when the store breaks.
+    #[must_use]
+    pub fn on_broken(mut self, call: impl FnOnce(&str) + Send + 'static) -> Options {
+        self.on_broken = Some(Box::new(call));
+        self
+    }
+}
+
+/// A folder that passed every check, with its engine open.
+pub(super) struct Opened {
+    identity: Identity,
+    lock: FolderLock,
+    spaces: Spaces,
+    mark_file: MarkFile,
+    mark: Mark,
+}
+
+pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartError> {
+    let folder = Folder::new(path);
+    let opened = open_folder(&folder, &options.fresh)?;
+    let scopes = load_scopes(&folder, &opened.spaces)?;
+    let floor = scopes.values().map(|row| row.at).max().unwrap_or(StoreTime(0));
+    let time = Arc::new(TimeKeeper::new(options.clock.clone(), floor));
+    let queue = Arc::new(Queue::new(options.on_broken));
+    let probe = options.free_space.unwrap_or_else(|| Box::new(StatvfsProbe::new(path)));
+    let (synced, answers) = channel();
+    #[cfg(any(test, feature = "planted"))]
+    let is_on = !options.without_mark;
+    #[cfg(not(any(test, feature = "planted")))]
+    let is_on = true;
+    let marker = Marker {
+        file: opened.mark_file,
+        durable: opened.mark,
+        queue: queue.clone(),
+        is_on,
+    };
+    let committer = Committer {
+        current: Current {
+            spaces: opened.spaces.clone(),
+            scopes,
+        },
+        mark: opened.mark,
+        time: time.clone(),
+        queue: queue.clone(),
+        disk: DiskSpace::new(&folder, probe),
+        synced,
+    };
+    let threads = vec![
+        thread("store-commit", move || committer.run()).map_err(StartError::io(path))?,
+        thread("store-mark", move || marker.run(&answers)).map_err(StartError::io(path))?,
+    ];
+    Ok(FjallStore {
+        shared: Arc::new(Shared {
+            spaces: opened.spaces,
+            time,
+            queue,
+            identity: opened.identity,
+            threads: Mutex::new(threads),
+            _lock: opened.lock,
+        }),
+    })
+}
+
+/// The store's own two threads; they live and die with it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the commit thread and its marker are the storage's named threads"
+)]
+fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run)
+}
+
+fn open_folder(folder: &Folder, fresh: &NewStore) -> Result<Opened, StartError> {
+    Identity::read(folder)?;
+    folder.make()?;
+    let lock = FolderLock::take(folder)?;
+    verify::noted(folder)?;
+    // Read again: the lock's former holder may just have made the store.
+    match Identity::read(folder)? {
+        Some(identity) => {
+            folder.remove(&folder.creating())?;
+            open_existing(folder, identity, lock)
+        }
+        None => {
+            create(folder, fresh)?;
+            let identity = Identity::read(folder)?.ok_or_else(|| missing_identity(0))?;
+            open_existing(folder, identity, lock)
+        }
+    }
+}
+
+fn missing_identity(acknowledged: u64) -> StartError {
+    StartError::Damaged {
+        what: "file IDENTITY is missing".into(),
+        acknowledged,
+        found: 0,
+    }
+}
+
+/// Makes a store step by step; a crash in between is undone by the next start.
+fn create(folder: &Folder, fresh: &NewStore) -> Result<(), StartError> {
+    let database = folder.database();
+    if !is_there(&folder.creating())? && (is_there(&database)? || is_there(&folder.mark())?) {
+        return Err(missing_identity(0));
+    }
+    folder.replace(&folder.creating(), b"a store is being made here\n")?;
+    if is_there(&database)? {
+        fs::remove_dir_all(&database).map_err(StartError::io(&database))?;
+    }
+    let mark = Mark::default();
+    let spaces = open_database(&database)
+        .and_then(Spaces::open)
+        .map_err(StartError::engine(&database))?;
+    write_first_mark(&spaces, mark).map_err(StartError::engine(&database))?;
+    drop(spaces);
+    MarkFile::create(folder, fresh.store, mark)?;
+    let identity = Identity {
+        store: fresh.store,
+        cell: fresh.cell,
+        format: FORMAT,
+    };
+    identity.write(folder)?;
+    folder.remove(&folder.creating())
+}
+
+/// Every keyspace begins with a chain row, so that an empty one is seen to be new.
+fn write_first_mark(spaces: &Spaces, mark: Mark) -> fjall::Result<()> {
+    let mut batch = spaces.database().batch().durability(Some(PersistMode::SyncAll));
+    for space in SPACES {
+        batch.insert(spaces.get(space), chain_key(space.number()), mark.to_value());
+    }
+    batch.commit()
+}
+
+fn open_existing(folder: &Folder, identity: Identity, lock: FolderLock) -> Result<Opened, StartError> {
+    let (mut mark_file, acknowledged) = MarkFile::open(folder, identity.store)?;
+    let journals = verify::before(folder, &acknowledged)?;
+    let path = folder.database();
+    let database = open_database(&path).map_err(StartError::engine(&path))?;
+    for space in SPACES {
+        if !database.keyspace_exists(space.name()) {
+            return Err(journals.damage(format!("keyspace {} is not listed", space.name()), &acknowledged));
+        }
+    }
+    let spaces = Spaces::open(database).map_err(StartError::engine(&path))?;
+    let mark = verify::after(folder, &spaces, &journals, &acknowledged)?;
+    // What was synced and not acknowledged may be read from now on: it is marked first.
+    if mark != acknowledged {
+        mark_file.write(mark).map_err(StartError::io(&folder.mark()))?;
+    }
+    Ok(Opened {
+        identity,
+        lock,
+        spaces,
+        mark_file,
+        mark,
+    })
+}
+
+fn load_scopes(folder: &Folder, spaces: &Spaces) -> Result<BTreeMap<Scope, ScopeRow>, StartError> {
+    let path = folder.database();
+    let rows = spaces
+        .scan(&KeyRange::kind(Kind::Scope).scan(usize::MAX))
+        .map_err(StartError::engine(&path))?;
+    let mut scopes = BTreeMap::new();
+    for (key, value) in rows {
+        let row = codec::decode_scope(&key, &value).map_err(|error| StartError::Engine {
+            path: path.clone(),
+            reason: format!("row {}: {error}", crate::rules::shown(&key)),
+        })?;
+        scopes.insert(row.scope, row);
+    }
+    Ok(scopes)
+}

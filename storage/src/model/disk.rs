@@ -1,0 +1,223 @@
+//! The modelled disk: what is durable, what is written and not synced, and what a crash leaves.
+//!
+//! Owns: both sets and the log between them. Reads see the durable set only (PROTOCOL F5); the rules
+//! see both. Must never: apply half a commit. Next: `mod.rs`.
+
+use super::faults::Crash;
+#[cfg(any(test, feature = "planted"))]
+use super::faults::Planted;
+use crate::batch::RawWrite;
+use crate::rules::{Group, State};
+use crate::store::{Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, StoreError};
+use fencepost_core::ids::Scope;
+use fencepost_core::row::ScopeRow;
+use fencepost_core::time::StoreTime;
+use std::collections::{BTreeMap, VecDeque};
+
+#[derive(Clone, Default)]
+struct Image {
+    rows: BTreeMap<Bytes, Bytes>,
+    scopes: BTreeMap<Scope, ScopeRow>,
+}
+
+/// One commit or open in the log.
+struct Entry {
+    writes: Vec<RawWrite>,
+    scopes: Vec<ScopeRow>,
+}
+
+/// Where a call stands in the log, and in which life of the store.
+#[derive(Clone, Copy)]
+pub(super) struct Ticket {
+    life: u64,
+    position: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Disk {
+    durable: Image,
+    /// The durable image with all unsynced entries applied.
+    tip: Image,
+    log: VecDeque<Entry>,
+    /// Entries ever synced; the first of the log has this position.
+    synced: u64,
+    life: u64,
+    pub(super) away: bool,
+    pub(super) full: bool,
+    pub(super) broken: bool,
+    #[cfg(any(test, feature = "planted"))]
+    pub(super) planted: Option<Planted>,
+}
+
+impl State for Image {
+    fn scope(&self, scope: Scope) -> Option<ScopeRow> {
+        self.scopes.get(&scope).cloned()
+    }
+
+    fn value(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.rows.get(key).cloned())
+    }
+}
+
+impl Image {
+    fn apply(&mut self, entry: &Entry) {
+        for write in &entry.writes {
+            match write {
+                RawWrite::Put { key, value, .. } => {
+                    self.rows.insert(key.clone(), value.clone());
+                }
+                RawWrite::Delete { key } => {
+                    self.rows.remove(key);
+                }
+            }
+        }
+        for scope in &entry.scopes {
+            self.scopes.insert(scope.scope, scope.clone());
+        }
+    }
+}
+
+impl Disk {
+    pub(super) fn readable(&self) -> Result<(), StoreError> {
+        if self.broken {
+            return Err(StoreError::Broken("a sync failed".into()));
+        }
+        if self.away {
+            return Err(StoreError::Unavailable("the store is away".into()));
+        }
+        Ok(())
+    }
+
+    fn seen(&self) -> &Image {
+        #[cfg(any(test, feature = "planted"))]
+        if self.planted == Some(Planted::ReadUnsynced) {
+            return &self.tip;
+        }
+        &self.durable
+    }
+
+    pub(super) fn scope(&self, scope: Scope) -> Option<ScopeRow> {
+        self.seen().scope(scope)
+    }
+
+    pub(super) fn get(&self, key: &[u8]) -> Option<Bytes> {
+        self.seen().rows.get(key).cloned()
+    }
+
+    pub(super) fn scan(&self, scan: &Scan) -> Vec<KeyValue> {
+        if scan.from >= scan.to {
+            return Vec::new();
+        }
+        let bounds = Bytes::from(scan.from.as_slice())..Bytes::from(scan.to.as_slice());
+        let range = self
+            .seen()
+            .rows
+            .range(bounds)
+            .map(|(key, value)| (key.clone(), value.clone()));
+        if scan.backwards {
+            range.rev().take(scan.limit).collect()
+        } else {
+            range.take(scan.limit).collect()
+        }
+    }
+
+    pub(super) fn durable_rows(&self) -> Vec<KeyValue> {
+        let rows = self.durable.rows.iter();
+        rows.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    pub(super) fn unsynced(&self) -> usize {
+        self.log.len()
+    }
+
+    pub(super) fn floor(&self) -> StoreTime {
+        let times = self.durable.scopes.values().map(|row| row.at);
+        times.max().unwrap_or(StoreTime(0))
+    }
+
+    /// The answer to give once the ticket is synced.
+    pub(super) fn commit(&mut self, request: &Commit, now: Stated) -> Result<(Committed, Ticket), StoreError> {
+        self.readable()?;
+        let mut group = Group::new(&self.tip, now, self.full);
+        #[cfg(any(test, feature = "planted"))]
+        let request = &super::faults::bent(self.planted, &self.tip, request);
+        let answer = group.commit(request)?;
+        #[cfg(any(test, feature = "planted"))]
+        let answer = super::faults::bent_answer(self.planted, &mut group, request, answer);
+        let scopes: Vec<ScopeRow> = group.into_scopes().into_values().collect();
+        if matches!(answer, Committed::Committed(_)) {
+            return Ok((answer, self.append(request.batch.writes.clone(), scopes)));
+        }
+        #[cfg(any(test, feature = "planted"))]
+        if self.planted == Some(Planted::RefusedBatchLeavesTrace) {
+            self.append(request.batch.writes.clone(), Vec::new());
+        }
+        Ok((answer, self.last_ticket()))
+    }
+
+    /// As `commit`.
+    pub(super) fn open(
+        &mut self,
+        request: &Open,
+        now: Stated,
+    ) -> Result<(Result<Opened, OpenError>, Ticket), StoreError> {
+        self.readable()?;
+        let mut group = Group::new(&self.tip, now, self.full);
+        #[cfg(any(test, feature = "planted"))]
+        let request = &super::faults::bent_open(self.planted, &self.tip, request);
+        let answer = group.open(request);
+        let scopes: Vec<ScopeRow> = group.into_scopes().into_values().collect();
+        let ticket = if scopes.is_empty() {
+            self.last_ticket()
+        } else {
+            self.append(Vec::new(), scopes)
+        };
+        Ok((answer, ticket))
+    }
+
+    fn append(&mut self, writes: Vec<RawWrite>, scopes: Vec<ScopeRow>) -> Ticket {
+        let entry = Entry { writes, scopes };
+        self.tip.apply(&entry);
+        self.log.push_back(entry);
+        self.last_ticket()
+    }
+
+    /// An answer that wrote nothing still waits for what it was judged against (F3, F5).
+    fn last_ticket(&self) -> Ticket {
+        Ticket {
+            life: self.life,
+            position: self.synced + self.log.len() as u64,
+        }
+    }
+
+    /// Syncs everything up to the ticket; false if that is not to be known any more.
+    pub(super) fn sync(&mut self, ticket: Ticket) -> bool {
+        if ticket.life != self.life || self.broken || self.away {
+            return false;
+        }
+        while self.synced < ticket.position {
+            let Some(entry) = self.log.pop_front() else {
+                break;
+            };
+            self.durable.apply(&entry);
+            self.synced += 1;
+        }
+        true
+    }
+
+    pub(super) fn crash(&mut self, how: Crash) {
+        let kept = match how {
+            Crash::Process => self.log.len(),
+            Crash::Power { kept } => kept.min(self.log.len()),
+        };
+        for entry in self.log.drain(..).take(kept) {
+            self.durable.apply(&entry);
+        }
+        self.log.clear();
+        self.synced = 0;
+        self.tip = self.durable.clone();
+        self.life += 1;
+        self.broken = false;
+        self.away = false;
+    }
+}
