@@ -20,8 +20,8 @@ use fencepost_core::ids::Scope;
 use fencepost_core::row::ScopeRow;
 use fjall::{OwnedWriteBatch, PersistMode};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 
 /// Bytes of rows in one journal write, soft: what waits beyond goes into the next.
 const GROUP_BYTES_MAX: usize = 16 << 20;
@@ -37,7 +37,7 @@ pub(super) struct Committer {
     pub(super) mark: Mark,
     pub(super) time: Arc<TimeKeeper>,
     pub(super) queue: Arc<Queue>,
-    pub(super) disk: DiskSpace,
+    pub(super) disk: Arc<Mutex<DiskSpace>>,
     pub(super) synced: Sender<Synced>,
 }
 
@@ -97,10 +97,10 @@ impl Committer {
         if let Some(why) = self.queue.broken() {
             return items.into_iter().for_each(|item| item.refuse(&why));
         }
-        let gathered = match self.gather(items) {
-            Ok(gathered) => gathered,
-            Err((gathered, why)) => return self.break_down(gathered.answers, &why),
-        };
+        let (gathered, failed) = self.gather(items);
+        if let Some(why) = failed {
+            return self.break_down(gathered.answers, &why);
+        }
         if gathered.is_empty() {
             return self.hand_on(gathered.answers);
         }
@@ -114,9 +114,9 @@ impl Committer {
         self.hand_on(gathered.answers);
     }
 
-    /// Judges the items in order.
-    fn gather(&mut self, items: Vec<Item>) -> Result<Gathered, (Gathered, String)> {
-        let is_full = self.disk.is_full();
+    /// Judges the items in order; with the reason if the state cannot be read.
+    fn gather(&mut self, items: Vec<Item>) -> (Gathered, Option<String>) {
+        let is_full = super::locked(&self.disk).is_full();
         let mut group = Group::new(&self.current, self.time.state(), is_full);
         let mut gathered = Gathered::default();
         let mut failed: Option<String> = None;
@@ -154,10 +154,7 @@ impl Committer {
             }
         }
         gathered.scopes.extend(group.into_scopes());
-        match failed {
-            None => Ok(gathered),
-            Some(why) => Err((gathered, why)),
-        }
+        (gathered, failed)
     }
 
     fn write(&self, gathered: &Gathered, mark: Mark) -> fjall::Result<()> {

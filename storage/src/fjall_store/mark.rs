@@ -44,6 +44,11 @@ impl Mark {
         }
     }
 
+    /// The chain for people.
+    pub(super) fn chain_text(&self) -> String {
+        blake3::Hash::from(self.chain).to_hex().to_string()
+    }
+
     /// As stored in chain rows.
     pub(super) fn to_value(self) -> [u8; 41] {
         let mut value = [1; 41];

@@ -7,8 +7,8 @@
 use super::mark::{Mark, MarkFile};
 use super::queue::Queue;
 use crate::store::{Committed, OpenError, Opened, StoreError};
-use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot::Sender;
 
 /// An answer that waits for its mark.
@@ -50,8 +50,8 @@ impl Answer {
 
 pub(super) struct Marker {
     pub(super) file: MarkFile,
-    /// The mark that is durable.
-    pub(super) durable: Mark,
+    /// The mark that is durable, for all to see.
+    pub(super) durable: Arc<Mutex<Mark>>,
     pub(super) queue: Arc<Queue>,
     /// Off only to measure what it costs.
     pub(super) is_on: bool,
@@ -87,12 +87,15 @@ impl Marker {
     }
 
     fn advance(&mut self, mark: Mark) -> Result<(), String> {
-        if mark.sequence > self.durable.sequence && self.is_on {
+        if mark.sequence <= super::locked(&self.durable).sequence {
+            return Ok(());
+        }
+        if self.is_on {
             self.file
                 .write(mark)
                 .map_err(|error| format!("the high-water mark cannot be written: {error}"))?;
-            self.durable = mark;
         }
+        *super::locked(&self.durable) = mark;
         Ok(())
     }
 }

@@ -32,17 +32,21 @@ pub use start::{NewStore, Options};
 
 use crate::clock::TimeKeeper;
 use crate::keys::scope_key;
-use crate::store::{Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError};
+use crate::store::{
+    Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,
+};
 use crate::{codec, rules};
+use disk_space::DiskSpace;
 use fencepost_core::ids::{Epoch, Holder, Scope};
 use fencepost_core::row::ScopeRow;
 use fjall::Readable;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use mark::Mark;
 use queue::{Item, Queue};
 use space::Spaces;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// The embedded store. Dropping the last clone ends its threads and releases the folder.
@@ -55,6 +59,10 @@ struct Shared {
     spaces: Spaces,
     time: Arc<TimeKeeper>,
     queue: Arc<Queue>,
+    disk: Arc<Mutex<DiskSpace>>,
+    /// The mark that is durable.
+    acknowledged: Arc<Mutex<Mark>>,
+    folder: PathBuf,
     identity: Identity,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Released last.
@@ -64,7 +72,7 @@ struct Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.queue.close();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *locked(&self.threads));
         for thread in threads {
             let _ = thread.join();
         }
@@ -127,6 +135,10 @@ impl FjallStore {
     }
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn broken(error: fjall::Error) -> StoreError {
     StoreError::Broken(error::plain(&error))
 }
@@ -186,5 +198,19 @@ impl Store for FjallStore {
             None => Ok(self.shared.time.state()),
         };
         ready(answer).boxed()
+    }
+
+    fn is_full(&self) -> bool {
+        locked(&self.shared.disk).is_full()
+    }
+
+    fn describe(&self) -> StoreFacts {
+        let mark = *locked(&self.shared.acknowledged);
+        StoreFacts {
+            engine: "fjall".to_owned(),
+            folder: Some(self.shared.folder.display().to_string()),
+            high_water: mark.sequence,
+            chain: mark.chain_text(),
+        }
     }
 }

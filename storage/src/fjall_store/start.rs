@@ -93,6 +93,8 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
     let time = Arc::new(TimeKeeper::new(options.clock.clone(), floor));
     let queue = Arc::new(Queue::new(options.on_broken));
     let probe = options.free_space.unwrap_or_else(|| Box::new(StatvfsProbe::new(path)));
+    let disk = Arc::new(Mutex::new(DiskSpace::new(&folder, probe)));
+    let acknowledged = Arc::new(Mutex::new(opened.mark));
     let (synced, answers) = channel();
     #[cfg(any(test, feature = "planted"))]
     let is_on = !options.without_mark;
@@ -100,7 +102,7 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
     let is_on = true;
     let marker = Marker {
         file: opened.mark_file,
-        durable: opened.mark,
+        durable: acknowledged.clone(),
         queue: queue.clone(),
         is_on,
     };
@@ -112,7 +114,7 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
         mark: opened.mark,
         time: time.clone(),
         queue: queue.clone(),
-        disk: DiskSpace::new(&folder, probe),
+        disk: disk.clone(),
         synced,
     };
     let threads = vec![
@@ -124,6 +126,9 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
             spaces: opened.spaces,
             time,
             queue,
+            disk,
+            acknowledged,
+            folder: path.to_path_buf(),
             identity: opened.identity,
             threads: Mutex::new(threads),
             _lock: opened.lock,

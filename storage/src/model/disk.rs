@@ -130,6 +130,11 @@ impl Disk {
         self.log.len()
     }
 
+    /// Commits and opens that are durable since the last crash.
+    pub(super) fn high_water(&self) -> u64 {
+        self.synced
+    }
+
     pub(super) fn floor(&self) -> StoreTime {
         let times = self.durable.scopes.values().map(|row| row.at);
         times.max().unwrap_or(StoreTime(0))

@@ -1,10 +1,10 @@
 //! The model store: all in memory, deterministic, with a disk that forgets on demand.
 //!
 //! Owns: the same contract as the real store, over a modelled disk (`disk.rs`) and faults that a plan
-//! hands out call by call (`faults.rs`). Shared by the tasks of several simulated nodes; also the
-//! store of `--ephemeral`. A commit is applied to the disk's unsynced part in order of arrival; its
-//! sync, after the planned delay, covers all before it. Must never: draw chance, read a clock or
-//! depend on which waiting task runs first for anything but order. Next: `disk.rs`, `faults.rs`.
+//! hands out call by call (`faults.rs`). Shared by several simulated nodes; also the store of
+//! `--ephemeral`. A commit is applied to the disk's unsynced part in order of arrival; its sync,
+//! after the planned delay, covers all before it. Must never: draw chance, read a clock or depend
+//! on which waiting call runs first for anything but order. Next: `disk.rs`, `faults.rs`.
 
 mod disk;
 mod faults;
@@ -16,7 +16,9 @@ pub use faults::{CallFate, Crash, Fault, FaultPlan, NoFaults};
 pub use faults::{PLANTED, Planted};
 
 use crate::clock::{Clock, TimeKeeper};
-use crate::store::{Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError};
+use crate::store::{
+    Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,
+};
 use disk::Disk;
 use fencepost_core::ids::{Epoch, Holder, Scope};
 use fencepost_core::time::{Span, StoreTime};
@@ -226,5 +228,18 @@ impl Store for ModelStore {
     fn now(&self, _scope: Scope) -> BoxFuture<'static, Result<Stated, StoreError>> {
         let answer = lock(&self.shared.disk).readable().map(|()| self.stated());
         futures_util::future::ready(answer).boxed()
+    }
+
+    fn is_full(&self) -> bool {
+        lock(&self.shared.disk).full
+    }
+
+    fn describe(&self) -> StoreFacts {
+        StoreFacts {
+            engine: "model".to_owned(),
+            folder: None,
+            high_water: lock(&self.shared.disk).high_water(),
+            chain: String::new(),
+        }
     }
 }
