@@ -19,7 +19,7 @@ pub(super) const OUTCOME_UNPROVEN: &str = "outcome unproven";
 pub(super) const CANCELLED: &str = "cancelled on request";
 
 /// What becomes of the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Next {
     /// Done.
     Succeed,

@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Time that this owner was awake, counted from its open: the clock that leases end by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Awake(u64);
 
 /// A current attempt.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Lease {
     /// As stored.
     pub(super) row: LeasedRow,
@@ -35,7 +35,7 @@ pub(super) struct Lease {
 }
 
 /// All current attempts of a shard.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct LeaseTable {
     leases: BTreeMap<JobId, Lease>,
     ends: BTreeSet<(Awake, JobId)>,

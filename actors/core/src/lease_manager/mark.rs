@@ -6,7 +6,7 @@
 use crate::limits::MARK_INTERVAL;
 
 /// The mark of one range.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Mark<K> {
     /// As the stored row says; a row of the range lies at or above it.
     stored: Option<K>,

@@ -53,7 +53,7 @@ use workers::Workers;
 type Orders = Out<LeaseEffect>;
 
 /// The machine of one shard, for one epoch.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct LeaseManager {
     facts: ShardFacts,
     ready: ReadyRange,

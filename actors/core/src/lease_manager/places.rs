@@ -15,7 +15,7 @@ use crate::time::{Now, Span, StoreTime};
 use std::sync::Arc;
 
 /// Where the place row of a job that becomes ready lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Lies {
     /// Nowhere yet.
     Nowhere,

@@ -23,11 +23,11 @@ pub(super) type ClassName = (Name, Name);
 pub(super) type ReadyKey = (u8, StoreTime, JobId);
 
 /// A class's number while it is in the directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ClassId(u32);
 
 /// A ready job in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct ReadyEntry {
     /// As stored.
     pub(super) job: Arc<Job>,
@@ -38,7 +38,7 @@ pub(super) struct ReadyEntry {
 }
 
 /// A class with its window.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Class {
     /// Queue and tenant.
     pub(super) name: ClassName,
@@ -51,7 +51,7 @@ pub(super) struct Class {
 }
 
 /// All classes of a shard.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct ReadyRange {
     classes: BTreeMap<ClassId, Class>,
     by_name: BTreeMap<ClassName, ClassId>,
@@ -66,7 +66,7 @@ pub(super) struct ReadyRange {
 }
 
 /// What a class has for the one whose turn it is.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) enum Turn {
     /// Its first job, taken out of the window; its row is still there.
     Job(ClassId, ReadyKey, ReadyEntry),

@@ -8,7 +8,7 @@ use crate::limits::TOKENS_REMEMBERED_MAX;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The newest ended attempts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct RecentTokens {
     answers: BTreeMap<Token, Recorded>,
     order: VecDeque<Token>,

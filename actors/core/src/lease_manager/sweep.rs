@@ -23,7 +23,7 @@ use std::sync::Arc;
 const HOUR: u64 = 3_600;
 
 /// Where the walk is, and when it goes on.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Sweep {
     from: Option<JobId>,
     next_at: Monotonic,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) type WaitKey = (StoreTime, JobId);
 
 /// A waiting job in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct WaitEntry {
     /// As stored.
     pub(super) job: Arc<Job>,
@@ -29,7 +29,7 @@ pub(super) struct WaitEntry {
 }
 
 /// The wait range of a shard.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct WaitRange {
     window: Window<WaitKey, WaitEntry>,
     /// First starts in the window.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const COST_MIN: usize = READY_WINDOW_BYTES / READY_WINDOW_JOBS;
 
 /// What lies beyond the keys in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Beyond<K> {
     /// Nothing was loaded yet: every key is beyond.
     Unloaded,
@@ -29,7 +29,7 @@ pub(super) trait Costly {
 }
 
 /// The first keys of a range.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Window<K, E> {
     items: BTreeMap<K, E>,
     beyond: Beyond<K>,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Attempts that one offer was given.
 pub(super) type Granted = Vec<(JobId, Token)>;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 struct Memo {
     offers: VecDeque<(OfferId, Granted)>,
     forgotten: Option<OfferId>,
@@ -17,7 +17,7 @@ struct Memo {
 }
 
 /// Workers heard of in this epoch.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Workers {
     memos: BTreeMap<WorkerId, Memo>,
     /// Attempts of earlier epochs, until their worker is first heard of in this one.
@@ -26,7 +26,7 @@ pub(super) struct Workers {
 }
 
 /// What is known of an offer.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) enum Known {
     /// Nothing: grant.
     New,
