@@ -105,6 +105,11 @@ impl LeaseManager {
         machine
     }
 
+    /// Whether this attempt is current: its outcome needs no cold row.
+    pub fn holds(&self, id: JobId, token: Token) -> bool {
+        self.leases.get(id).is_some_and(|lease| lease.row.token == token)
+    }
+
     /// One fact or request.
     pub fn step(&mut self, now: Now, input: LeaseInput, out: &mut Orders) {
         self.begin_step(now);

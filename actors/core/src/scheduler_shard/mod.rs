@@ -24,6 +24,7 @@ mod tape;
 pub mod timetable;
 pub mod validate;
 mod version;
+mod view;
 
 use crate::ids::Slot;
 use crate::limits::FIRES_PER_STEP_MAX;
@@ -37,6 +38,7 @@ use index::Index;
 use io::{Fire, ScheduleEffect, ScheduleInput};
 use std::sync::Arc;
 use step::Step;
+pub use view::view_of;
 
 pub use open::OpenRefused;
 
