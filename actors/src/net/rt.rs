@@ -14,6 +14,23 @@ use hyper::rt::{Executor, Sleep, Timer};
 /// A runtime stream as hyper wants it. The adapter holds no executor or timer, so it works in both worlds.
 pub use hyper_util::rt::TokioIo as HyperIo;
 
+/// Runs a future on this thread's executor, in both worlds.
+#[allow(clippy::disallowed_methods, reason = "this is the runtime module")]
+pub fn spawn_local(future: impl Future<Output = ()> + 'static) {
+    #[cfg(madsim)]
+    tokio::task::spawn_local(future);
+    #[cfg(not(madsim))]
+    actix_rt::spawn(future);
+}
+
+/// Starts an actor on this thread: the only way in this codebase, so that the simulator schedules it.
+pub fn start_actor<A: actix::Actor<Context = actix::Context<A>>>(actor: A) -> actix::Addr<A> {
+    let running = actix::Context::new().into_future(actor);
+    let address = running.address();
+    spawn_local(running);
+    address
+}
+
 /// Runs hyper's background futures on the current runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HyperExecutor;

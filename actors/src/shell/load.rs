@@ -1,0 +1,163 @@
+//! Opening a shard: own its scope, then read everything its machines need to start.
+//!
+//! Owns: the order open, then read (what an open holder reads is at least as durable as the open,
+//! PROTOCOL F5). Must never: decide. Next: `shard_actor.rs`.
+
+use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_page};
+use fencepost_core::ids::{Epoch, Generation, Holder, JobId, Scope, ShardId, ShardMap, WorkerId};
+use fencepost_core::job::Job;
+use fencepost_core::lease_manager::io::LeaseOpened;
+use fencepost_core::name::Name;
+use fencepost_core::row::{LeasedRow, MarkRow, Row, RowKey};
+use fencepost_core::scheduler_shard::io::ScheduleOpened;
+use fencepost_core::shard::ShardOpened;
+use fencepost_storage::keys::{KeyRange, Kind, key_bytes};
+use fencepost_storage::store::{Open, OpenError, StoreError};
+
+/// Who opens what.
+#[derive(Clone, Debug)]
+pub struct OpenPlan {
+    /// Which shard.
+    pub shard: ShardId,
+    /// The cell's map.
+    pub map: ShardMap,
+    /// The cell's generation.
+    pub generation: Generation,
+    /// This node.
+    pub node: Name,
+    /// This node's worker: leases of its earlier boots belong to the dead.
+    pub local: Option<WorkerId>,
+}
+
+/// An opened shard.
+#[derive(Debug)]
+pub struct Loaded {
+    /// This owner's epoch.
+    pub epoch: Epoch,
+    /// This owner's nonce.
+    pub holder: Holder,
+    /// What its machines start from.
+    pub opened: ShardOpened,
+    /// Rows that could not be read.
+    pub bad: Vec<BadRow>,
+}
+
+/// Opens a shard's scope and reads its start.
+pub async fn open_and_load(store: SharedStore, plan: OpenPlan, holder: Holder) -> Result<Loaded, OpenError> {
+    let scope = Scope::Shard(plan.shard);
+    let expected = store.epoch(scope).await?;
+    let request = Open {
+        scope,
+        holder,
+        expected,
+        node: plan.node.clone(),
+    };
+    let opened = store.open(request).await?;
+    let mut bad = Vec::new();
+    let slots = plan.map.slots_of(plan.shard);
+    let schedules = load_schedules(&store, slots, &mut bad).await?;
+    let leased = load_leased(&store, slots, &mut bad).await?;
+    let classes = load_classes(&store, plan.shard).await?;
+    let marks = load_marks(&store, plan.shard, &mut bad).await?;
+    let dead_node = plan.local.map(|worker| (worker.node, worker.boot));
+    let leases = LeaseOpened {
+        leased,
+        classes,
+        marks,
+        dead_node,
+    };
+    Ok(Loaded {
+        epoch: opened.epoch,
+        holder,
+        opened: ShardOpened { schedules, leases },
+        bad,
+    })
+}
+
+async fn load_schedules(
+    store: &SharedStore,
+    slots: (u32, u32),
+    bad: &mut Vec<BadRow>,
+) -> Result<ScheduleOpened, StoreError> {
+    let mut opened = ScheduleOpened::default();
+    for range in [
+        KeyRange::definitions(slots),
+        KeyRange::cursors(slots),
+        KeyRange::backlogs(slots),
+    ] {
+        for row in read_all(store, range, bad).await? {
+            match row {
+                Row::Definition(row) => opened.definitions.push(*row),
+                Row::Cursor(row) => opened.cursors.push(*row),
+                Row::Backlog(row) => opened.backlogs.push(*row),
+                other => bad.push(misplaced(&other)),
+            }
+        }
+    }
+    Ok(opened)
+}
+
+async fn load_leased(
+    store: &SharedStore,
+    slots: (u32, u32),
+    bad: &mut Vec<BadRow>,
+) -> Result<Vec<(LeasedRow, Job)>, StoreError> {
+    let rows = read_all(store, KeyRange::leased(slots), bad).await?;
+    let leased: Vec<LeasedRow> = rows.into_iter().filter_map(leased_in).collect();
+    let ids: Vec<JobId> = leased.iter().map(|row| row.id).collect();
+    let mut jobs = read_jobs(store, ids, bad).await?;
+    let mut pairs = Vec::with_capacity(leased.len());
+    for row in leased {
+        match jobs.remove(&row.id) {
+            Some(job) => pairs.push((row, job)),
+            None => bad.push(BadRow {
+                key: key_bytes(&RowKey::Leased(row.id)).into(),
+                reason: "a lease without a readable job".into(),
+            }),
+        }
+    }
+    Ok(pairs)
+}
+
+/// The classes with ready rows, found by skipping from class to class.
+async fn load_classes(store: &SharedStore, shard: ShardId) -> Result<Vec<(Name, Name)>, StoreError> {
+    let mut classes = Vec::new();
+    let whole = KeyRange::ready(shard);
+    let mut rest = whole.clone();
+    loop {
+        let page = read_page(store, rest.clone(), 1).await?;
+        let Some((_, Row::Ready(row))) = page.rows.into_iter().next() else {
+            match page.next {
+                Some(next) => rest = rest.starting_at(&next),
+                None => return Ok(classes),
+            }
+            continue;
+        };
+        rest = rest.starting_at(&KeyRange::ready_class(shard, &row.queue, &row.tenant).to);
+        classes.push((row.queue, row.tenant));
+    }
+}
+
+async fn load_marks(store: &SharedStore, shard: ShardId, bad: &mut Vec<BadRow>) -> Result<Vec<MarkRow>, StoreError> {
+    let rows = read_all(store, KeyRange::marks(shard), bad).await?;
+    let mark = |row| match row {
+        Row::Mark(mark) => Some(mark),
+        _ => None,
+    };
+    Ok(rows.into_iter().filter_map(mark).collect())
+}
+
+fn leased_in(row: Row) -> Option<LeasedRow> {
+    match row {
+        Row::Leased(row) => Some(*row),
+        _ => None,
+    }
+}
+
+fn misplaced(row: &Row) -> BadRow {
+    let key = row.key();
+    BadRow {
+        key: key_bytes(&key).into(),
+        reason: format!("a row of kind {} in a foreign range", Kind::of_row(&key).byte()),
+    }
+}

@@ -1,0 +1,201 @@
+//! The ShardLog: numbers batches, merges steps while one commit is in flight, holds effects back.
+//!
+//! Owns: the order "durable before visible" (PROTOCOL F2, F3). Must never: do IO or know a machine.
+//! A batch gets its number when it is sealed and keeps its bytes until the store has answered for
+//! good. Next: `overlay.rs`, `shard_actor.rs`.
+
+use fencepost_core::ids::BatchNo;
+use fencepost_core::limits::BATCH_WRITES_MAX;
+use fencepost_core::machine::Write;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Writes of one or more steps under one number.
+#[derive(Debug)]
+pub struct Sealed {
+    /// Number within the epoch.
+    pub number: BatchNo,
+    /// Rows.
+    pub writes: Arc<Vec<Write>>,
+}
+
+/// Batches and held-back effects of one epoch.
+#[derive(Debug)]
+pub struct CommitLog<E> {
+    next: BatchNo,
+    building: Vec<Write>,
+    sealed: VecDeque<Arc<Sealed>>,
+    durable: BatchNo,
+    held: VecDeque<(BatchNo, Vec<E>)>,
+}
+
+impl<E> CommitLog<E> {
+    /// The log of a freshly opened epoch: nothing is committed in it yet.
+    pub fn new() -> CommitLog<E> {
+        CommitLog {
+            next: BatchNo(1),
+            building: Vec::new(),
+            sealed: VecDeque::new(),
+            durable: BatchNo(0),
+            held: VecDeque::new(),
+        }
+    }
+
+    /// Takes a step's writes and effects. Returns the effects that may be released at once: all of
+    /// them when nothing stamped is waiting, none otherwise.
+    pub fn stamp(&mut self, mut writes: Vec<Write>, effects: Vec<E>) -> Vec<E> {
+        if self.building.is_empty() {
+            self.building = writes;
+        } else {
+            self.building.append(&mut writes);
+        }
+        let after = self.stamped();
+        if self.building.len() >= BATCH_WRITES_MAX {
+            self.seal();
+        }
+        if after == self.durable {
+            return effects;
+        }
+        if !effects.is_empty() {
+            match self.held.back_mut() {
+                Some((number, held)) if *number == after => held.extend(effects),
+                _ => self.held.push_back((after, effects)),
+            }
+        }
+        Vec::new()
+    }
+
+    /// The batch to commit now, if none is in flight: seals what was merged meanwhile. The caller
+    /// commits it and answers with `durable`, or ends.
+    pub fn next_to_commit(&mut self) -> Option<Arc<Sealed>> {
+        if self.sealed.is_empty() {
+            self.seal();
+        }
+        self.sealed.front().cloned()
+    }
+
+    /// Batch `number` is durable: returns the effects that waited for it.
+    pub fn durable(&mut self, number: BatchNo) -> Vec<E> {
+        let front = self.sealed.pop_front();
+        assert!(
+            front.is_some_and(|batch| batch.number == number),
+            "commits are answered in order"
+        );
+        self.durable = number;
+        let mut released = Vec::new();
+        while self.held.front().is_some_and(|(after, _)| *after <= number) {
+            released.extend(self.held.pop_front().into_iter().flat_map(|(_, effects)| effects));
+        }
+        released
+    }
+
+    /// Takes a write that no caller waits for (a quarantine).
+    pub fn stamp_quiet(&mut self, write: Write) {
+        self.building.push(write);
+    }
+
+    /// Sealed batches, oldest first.
+    pub fn sealed(&self) -> impl Iterator<Item = &Arc<Sealed>> {
+        self.sealed.iter()
+    }
+
+    /// The last batch that is durable.
+    pub fn last_durable(&self) -> BatchNo {
+        self.durable
+    }
+
+    /// The last batch that holds a stamped write, durable or not: what an answer must wait for.
+    pub fn stamped(&self) -> BatchNo {
+        match (self.building.is_empty(), self.sealed.back()) {
+            (false, _) => self.next,
+            (true, Some(last)) => last.number,
+            (true, None) => self.durable,
+        }
+    }
+
+    /// Writes stamped but not sealed yet, with the number they will get.
+    pub fn building(&self) -> (BatchNo, &[Write]) {
+        (self.next, &self.building)
+    }
+
+    /// Whether nothing is stamped and not durable.
+    pub fn is_idle(&self) -> bool {
+        self.building.is_empty() && self.sealed.is_empty()
+    }
+
+    /// Row writes stamped and not durable: what back-pressure looks at.
+    pub fn backlog(&self) -> usize {
+        self.building.len() + self.sealed.iter().map(|batch| batch.writes.len()).sum::<usize>()
+    }
+
+    fn seal(&mut self) {
+        if self.building.is_empty() {
+            return;
+        }
+        let writes = Arc::new(std::mem::take(&mut self.building));
+        self.sealed.push_back(Arc::new(Sealed {
+            number: self.next,
+            writes,
+        }));
+        self.next = BatchNo(self.next.0 + 1);
+    }
+}
+
+impl<E> Default for CommitLog<E> {
+    fn default() -> CommitLog<E> {
+        CommitLog::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_core::row::RowKey;
+
+    fn write() -> Vec<Write> {
+        vec![Write::Delete(RowKey::Cell)]
+    }
+
+    #[test]
+    fn f03_an_answer_that_wrote_nothing_waits_for_the_batch_it_read() {
+        let mut log = CommitLog::new();
+        assert!(log.stamp(write(), vec!["created"]).is_empty());
+        let first = log.next_to_commit().unwrap();
+        assert!(
+            log.stamp(Vec::new(), vec!["replay"]).is_empty(),
+            "it read what is in flight"
+        );
+        assert_eq!(log.durable(first.number), ["created", "replay"]);
+        assert_eq!(log.stamp(Vec::new(), vec!["free"]), ["free"]);
+    }
+
+    #[test]
+    fn f02_a_batch_keeps_its_number_and_bytes_until_it_is_settled() {
+        let mut log = CommitLog::new();
+        log.stamp(write(), vec![1]);
+        let first = log.next_to_commit().unwrap();
+        log.stamp(write(), vec![2]);
+        let again = log.next_to_commit().unwrap();
+        assert!(
+            Arc::ptr_eq(&first, &again),
+            "unknown is settled by sending the same bytes again"
+        );
+        assert_eq!(log.durable(first.number), [1]);
+        let second = log.next_to_commit().unwrap();
+        assert_eq!(second.number, BatchNo(2));
+        assert_eq!(log.durable(second.number), [2]);
+        assert!(log.is_idle());
+    }
+
+    #[test]
+    fn effects_keep_their_order_over_batches() {
+        let mut log = CommitLog::new();
+        log.stamp(write(), vec![1]);
+        let first = log.next_to_commit().unwrap();
+        log.stamp(write(), vec![2]);
+        log.stamp(Vec::new(), vec![3]);
+        assert_eq!(log.durable(first.number), [1]);
+        let second = log.next_to_commit().unwrap();
+        assert_eq!(log.durable(second.number), [2, 3]);
+    }
+}

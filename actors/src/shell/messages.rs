@@ -1,0 +1,120 @@
+//! What a shard's actor is sent, and how it answers.
+//!
+//! Owns: the messages between gateway, worker and shard within a node. Must never: be a promise by
+//! itself: what must happen is found by scanning rows (PROTOCOL F8). Next: `shard_actor.rs`.
+
+use crate::gateway::{ShardReply, ShardRequest};
+use fencepost_core::ids::{BeatId, JobId, OfferId, Token, WorkerId};
+use fencepost_core::job::Outcome;
+use fencepost_core::name::Name;
+use fencepost_core::refusal::{Refusal, RefusalKind};
+use fencepost_core::worker::io::WorkerInput;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Where a client's answer goes.
+pub type Answering = oneshot::Sender<Result<ShardReply, Refusal>>;
+
+/// The way back to a worker: false when the message was not taken (it is a hint then).
+pub type WorkerLink = Arc<dyn Fn(WorkerInput) -> bool + Send + Sync>;
+
+/// A message for a shard.
+pub enum ToShard {
+    /// A client's request.
+    Client(Box<ShardRequest>, Answering),
+    /// A worker is there and may be hinted.
+    WorkerHere(WorkerId, WorkerLink),
+    /// A worker is gone for good (its node drained).
+    WorkerGone(WorkerId),
+    /// A worker's message.
+    Worker(WorkerId, FromWorker),
+    /// Answers true once the shard is open and loaded.
+    Probe(oneshot::Sender<ShardProbe>),
+    /// No new grants from now on; what is stamped becomes durable.
+    Drain,
+    /// Answers when nothing is stamped and not durable.
+    Settled(oneshot::Sender<()>),
+}
+
+/// What a probe sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardProbe {
+    /// Open, loaded and stepping.
+    pub open: bool,
+    /// Schedules that are alive.
+    pub schedules: u64,
+    /// Row writes stamped and not durable.
+    pub backlog: u64,
+}
+
+/// What a worker tells a shard: the sending half of `WorkerEffect`.
+#[derive(Clone, Debug)]
+pub enum FromWorker {
+    /// Room.
+    Offer {
+        /// Number.
+        offer: OfferId,
+        /// Room.
+        slots: u32,
+        /// Only these queues.
+        queues: Vec<Name>,
+    },
+    /// Still held.
+    Heartbeat {
+        /// Number; comes back with the renewal.
+        beat: BeatId,
+        /// What.
+        held: Vec<(JobId, Token)>,
+    },
+    /// About to begin an at-most-once attempt.
+    Begin {
+        /// Job.
+        id: JobId,
+        /// Token.
+        token: Token,
+    },
+    /// Outcomes.
+    Outcomes {
+        /// What.
+        items: Vec<(JobId, Token, Outcome)>,
+    },
+    /// Not started and never will be.
+    HandBack {
+        /// What.
+        items: Vec<(JobId, Token)>,
+    },
+}
+
+impl actix::Message for ToShard {
+    type Result = ();
+}
+
+/// What callers are told while a shard cannot take requests. Nothing was done.
+pub fn shard_away() -> Refusal {
+    Refusal::new(
+        RefusalKind::Unavailable,
+        "shard_unavailable",
+        "the part of the cell that owns this is starting, draining or waiting for the store",
+        "send the same request again in a moment",
+    )
+}
+
+/// What callers are told when a commit's end is not known to this shell any more.
+pub fn outcome_unknown() -> Refusal {
+    Refusal::new(
+        RefusalKind::Unavailable,
+        "outcome_unknown",
+        "the request was taken, but whether it became durable is not known",
+        "send it again with the same idempotency key or id; it is not done twice",
+    )
+}
+
+/// What callers are told when the disk has no room for new work.
+pub fn storage_full() -> Refusal {
+    Refusal::new(
+        RefusalKind::StorageFull,
+        "storage_full",
+        "the disk has no room for new jobs or schedules",
+        "free space on the data folder's disk; cancel, complete and drain go on meanwhile",
+    )
+}

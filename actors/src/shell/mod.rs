@@ -1,0 +1,17 @@
+//! The one shell around durable machines: steps, merges, commits, releases, reloads.
+//!
+//! Read `log.rs` (durable before visible), `overlay.rs` (cold rows), `fetch.rs` (reads), `load.rs`
+//! (opening a shard), then `shard_actor.rs` (the actor).
+
+pub mod fetch;
+mod gather;
+pub mod load;
+pub mod log;
+pub mod messages;
+mod needs;
+mod open_shard;
+pub mod overlay;
+mod release;
+pub mod shard_actor;
+mod sweep;
+mod window;

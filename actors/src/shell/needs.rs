@@ -1,0 +1,223 @@
+//! Which cold rows an input needs, and the input once they are known.
+//!
+//! Owns: requests and worker messages turned into machine inputs. Must never: read or decide. Next:
+//! `gather.rs`.
+
+use crate::gateway::{ScheduleRequest, ShardRequest};
+use crate::shell::messages::FromWorker;
+use fencepost_core::ids::{JobId, Slot, Token, WorkerId};
+use fencepost_core::job::{Job, Outcome};
+use fencepost_core::lease_manager::io::{AttemptOutcome, CreateItem, LeaseInput};
+use fencepost_core::machine::ReplyTo;
+use fencepost_core::name::Name;
+use fencepost_core::row::{Row, RowKey};
+use fencepost_core::scheduler_shard::io::ScheduleInput;
+use fencepost_core::shard::ShardInput;
+use fencepost_core::time::Monotonic;
+
+/// What is known of rows and leases.
+pub(crate) trait Known {
+    /// `None` is not known; `Some(None)` is known to be absent.
+    fn row(&self, key: &RowKey) -> Option<Option<Row>>;
+    /// Whether this attempt is current.
+    fn holds(&self, id: JobId, token: Token) -> bool;
+}
+
+/// An input that waits for its rows.
+pub(crate) enum Needs {
+    /// Needs nothing.
+    Nothing(Box<ShardInput>),
+    /// Needs key rows and the jobs they name.
+    Create(ReplyTo, Vec<CreateItem>),
+    /// Needs one job.
+    OneJob(ReplyTo, JobId, JobRequest),
+    /// Needs the jobs whose attempts are not current.
+    Outcomes(WorkerId, Vec<(JobId, Token, Outcome)>),
+}
+
+/// Requests about one job.
+pub(crate) enum JobRequest {
+    Cancel,
+    Retry,
+    Settle(fencepost_core::lease_manager::io::Settlement),
+}
+
+impl Needs {
+    pub(crate) fn client(reply: ReplyTo, request: ShardRequest) -> Needs {
+        match request {
+            ShardRequest::CreateJobs(items) => Needs::Create(reply, items),
+            ShardRequest::CancelJob(id) => Needs::OneJob(reply, id, JobRequest::Cancel),
+            ShardRequest::RetryDead(id) => Needs::OneJob(reply, id, JobRequest::Retry),
+            ShardRequest::SettleUncertain(id, verdict) => Needs::OneJob(reply, id, JobRequest::Settle(verdict)),
+            ShardRequest::Schedule(name, request) => {
+                nothing(ShardInput::Schedule(schedule_input(reply, name, request)))
+            }
+        }
+    }
+
+    pub(crate) fn worker(worker: WorkerId, message: FromWorker, _received_at: Monotonic) -> Needs {
+        match message {
+            FromWorker::Offer { offer, slots, queues } => lease(LeaseInput::Offer {
+                worker,
+                offer,
+                slots,
+                queues,
+            }),
+            FromWorker::Heartbeat { beat, held } => lease(LeaseInput::Heartbeat { worker, beat, held }),
+            FromWorker::Begin { id, token } => lease(LeaseInput::Begin { worker, id, token }),
+            FromWorker::Outcomes { items } => Needs::Outcomes(worker, items),
+            FromWorker::HandBack { items } => lease(LeaseInput::HandBack { worker, items }),
+        }
+    }
+
+    /// Rows that must still be fetched.
+    pub(crate) fn missing(&self, known: &dyn Known) -> Vec<RowKey> {
+        match self {
+            Needs::Nothing(_) => Vec::new(),
+            Needs::Create(_, items) => items.iter().flat_map(|item| missing_for_item(item, known)).collect(),
+            Needs::OneJob(_, id, _) => unknown(RowKey::Job(*id), known).into_iter().collect(),
+            Needs::Outcomes(_, items) => {
+                let late = items.iter().filter(|(id, token, _)| !known.holds(*id, *token));
+                late.filter_map(|(id, _, _)| unknown(RowKey::Job(*id), known)).collect()
+            }
+        }
+    }
+
+    /// The input, once nothing is missing.
+    pub(crate) fn into_input(self, known: &dyn Known) -> ShardInput {
+        match self {
+            Needs::Nothing(input) => *input,
+            Needs::Create(reply, items) => {
+                let items = items.into_iter().map(|item| fill_item(item, known)).collect();
+                ShardInput::Lease(LeaseInput::CreateJobs { reply, items })
+            }
+            Needs::OneJob(reply, id, request) => {
+                let job = job_of(id, known);
+                ShardInput::Lease(match request {
+                    JobRequest::Cancel => LeaseInput::CancelJob { reply, id, job },
+                    JobRequest::Retry => LeaseInput::RetryDead { reply, id, job },
+                    JobRequest::Settle(verdict) => LeaseInput::SettleUncertain {
+                        reply,
+                        id,
+                        job,
+                        verdict,
+                    },
+                })
+            }
+            Needs::Outcomes(worker, items) => {
+                let fill = |(id, token, outcome): (JobId, Token, Outcome)| {
+                    let job = if known.holds(id, token) {
+                        None
+                    } else {
+                        job_of(id, known)
+                    };
+                    AttemptOutcome {
+                        id,
+                        token,
+                        outcome,
+                        job,
+                    }
+                };
+                ShardInput::Lease(LeaseInput::Outcomes {
+                    worker,
+                    items: items.into_iter().map(fill).collect(),
+                })
+            }
+        }
+    }
+}
+
+fn nothing(input: ShardInput) -> Needs {
+    Needs::Nothing(Box::new(input))
+}
+
+fn lease(input: LeaseInput) -> Needs {
+    nothing(ShardInput::Lease(input))
+}
+
+fn unknown(key: RowKey, known: &dyn Known) -> Option<RowKey> {
+    known.row(&key).is_none().then_some(key)
+}
+
+fn key_of(item: &CreateItem) -> Option<RowKey> {
+    let (key, _) = item.key.as_ref()?;
+    Some(RowKey::Key(
+        Slot::of_key(&item.spec.tenant, key),
+        item.spec.tenant.clone(),
+        key.clone(),
+    ))
+}
+
+/// Items without a key carry a fresh id that nothing can know; the insert expects it absent.
+fn missing_for_item(item: &CreateItem, known: &dyn Known) -> Option<RowKey> {
+    let key = key_of(item)?;
+    match known.row(&key) {
+        None => Some(key),
+        Some(Some(Row::Key(row))) => unknown(RowKey::Job(row.job), known),
+        Some(_) => unknown(RowKey::Job(item.id), known),
+    }
+}
+
+fn fill_item(mut item: CreateItem, known: &dyn Known) -> CreateItem {
+    let Some(key) = key_of(&item) else { return item };
+    item.key_row = match known.row(&key) {
+        Some(Some(Row::Key(row))) => Some(row),
+        _ => None,
+    };
+    let named = item.key_row.as_ref().map_or(item.id, |row| row.job);
+    item.existing = job_of(named, known);
+    item
+}
+
+fn job_of(id: JobId, known: &dyn Known) -> Option<Box<Job>> {
+    match known.row(&RowKey::Job(id)) {
+        Some(Some(Row::Job(job))) => Some(job),
+        _ => None,
+    }
+}
+
+fn schedule_input(reply: ReplyTo, name: (Name, Name), request: ScheduleRequest) -> ScheduleInput {
+    match request {
+        ScheduleRequest::Create { spec, paused } => ScheduleInput::Create {
+            reply,
+            name,
+            spec,
+            paused,
+        },
+        ScheduleRequest::Edit {
+            if_match,
+            spec,
+            pending,
+            dry_run,
+        } => ScheduleInput::Edit {
+            reply,
+            name,
+            if_match,
+            spec,
+            pending,
+            dry_run,
+        },
+        ScheduleRequest::Pause => ScheduleInput::Pause { reply, name },
+        ScheduleRequest::Resume => ScheduleInput::Resume { reply, name },
+        ScheduleRequest::Delete => ScheduleInput::Delete { reply, name },
+        ScheduleRequest::RunNow { request } => ScheduleInput::RunNow { reply, name, request },
+        ScheduleRequest::Backfill {
+            from,
+            to,
+            cap,
+            rerun,
+            request,
+            dry_run,
+        } => ScheduleInput::Backfill {
+            reply,
+            name,
+            from,
+            to,
+            cap,
+            rerun,
+            request,
+            dry_run,
+            fates: Vec::new(),
+        },
+    }
+}

@@ -1,0 +1,380 @@
+//! One epoch of an open shard: stepping, committing, time.
+//!
+//! Owns: the loop "step at once, merge while one commit is in flight, release when durable". Must
+//! never: fire on a time that the store has not stated (PROTOCOL F20). Next: `log.rs`,
+//! `release.rs`.
+
+use crate::shell::load::Loaded;
+use crate::shell::log::{CommitLog, Sealed};
+use crate::shell::overlay::Overlay;
+use crate::shell::shard_actor::ShardActor;
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use fencepost_core::ids::{Scope, ShardOwner};
+use fencepost_core::machine::{Expect, Out, Wake, Write};
+use fencepost_core::row::Row;
+use fencepost_core::shard::{Shard, ShardEffect, ShardFacts, ShardInput};
+use fencepost_core::time::{Monotonic, Now, Span, StoreTime};
+use fencepost_storage::codec::encode_batch;
+use fencepost_storage::store::{Commit, Committed, Stated, StoreError};
+use futures_util::FutureExt;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How old a stated time may be for a step to use it.
+const STATED_FRESH: Span = Span::from_millis(1);
+/// How often the store's clock is asked again while it is in doubt.
+const DOUBT_POLL: Span = Span::from_secs(1);
+/// First pause before a batch is sent again.
+const RESEND_FIRST: Span = Span::from_millis(20);
+/// Longest pause before a batch is sent again.
+const RESEND_CAP: Span = Span::from_secs(1);
+
+/// One epoch of an open shard.
+pub struct OpenShard {
+    pub(crate) machine: Shard,
+    pub(crate) facts: ShardFacts,
+    pub(crate) owner: ShardOwner,
+    pub(crate) log: CommitLog<ShardEffect>,
+    pub(crate) overlay: Overlay,
+    stated: Stated,
+    stated_at: Monotonic,
+    inbox: VecDeque<ShardInput>,
+    asking: bool,
+    in_flight: bool,
+    steps: u64,
+}
+
+impl OpenShard {
+    fn now(&self, mono: Monotonic) -> Now {
+        Now {
+            store: self.stated.time,
+            mono,
+            doubt: self.stated.doubt,
+        }
+    }
+
+    /// Store time as last stated.
+    pub(crate) fn stated_time(&self) -> StoreTime {
+        self.stated.time
+    }
+
+    fn on_stated(&mut self, stated: Stated, mono: Monotonic) {
+        let time = stated.time.max(self.stated.time);
+        self.stated = Stated {
+            time: if stated.doubt { stated.time } else { time },
+            doubt: stated.doubt,
+        };
+        self.stated_at = mono;
+    }
+
+    /// Moves sealed batches into the overlay, so that look-ups see them.
+    pub(crate) fn sync_overlay(&mut self) {
+        for batch in self.log.sealed() {
+            self.overlay.push(batch.clone());
+        }
+    }
+
+    /// When to step again at the latest, by this node's monotonic clock.
+    fn wake_at(&self, mono: Monotonic) -> Option<Monotonic> {
+        let Wake { mono: by_mono, store } = self.machine.next_wake();
+        let by_store = store.map(|at| self.estimate(at, mono));
+        [by_mono, by_store].into_iter().flatten().min()
+    }
+
+    /// When the store's clock will show `at`, by this node's monotonic clock. Only a guess of when
+    /// it is worth asking.
+    fn estimate(&self, at: StoreTime, mono: Monotonic) -> Monotonic {
+        if self.stated.doubt {
+            return mono + DOUBT_POLL;
+        }
+        self.stated_at + at.since(self.stated.time)
+    }
+}
+
+impl ShardActor {
+    pub(crate) fn begin_epoch(&mut self, loaded: Loaded, ctx: &mut Context<ShardActor>) {
+        let mono = self.parts.clock.mono();
+        let plan = &self.parts.plan;
+        let facts = ShardFacts {
+            shard: plan.shard,
+            map: plan.map,
+            generation: plan.generation,
+            epoch: loaded.epoch,
+            holder: loaded.holder,
+            lease: self.parts.lease,
+            heartbeat: self.parts.heartbeat,
+        };
+        let owner = ShardOwner {
+            shard: plan.shard,
+            generation: plan.generation,
+            epoch: loaded.epoch,
+        };
+        let life = self.life;
+        let asked = self.parts.store.now(Scope::Shard(plan.shard));
+        ctx.spawn(asked.into_actor(self).map(move |stated, shard, ctx| {
+            if shard.life != life {
+                return;
+            }
+            match stated {
+                Ok(stated) => shard.open_machine(loaded, facts, owner, stated, mono, ctx),
+                Err(error) => shard.on_store_error(error, ctx),
+            }
+        }));
+    }
+
+    fn open_machine(
+        &mut self,
+        loaded: Loaded,
+        facts: ShardFacts,
+        owner: ShardOwner,
+        stated: Stated,
+        mono: Monotonic,
+        ctx: &mut Context<ShardActor>,
+    ) {
+        let now = Now {
+            store: stated.time,
+            mono,
+            doubt: stated.doubt,
+        };
+        let mut out = Out::default();
+        let machine = match Shard::open(facts, loaded.opened, now, &mut out) {
+            Ok(machine) => machine,
+            Err(refusal) => return (self.parts.fatal)(refusal.to_string()),
+        };
+        self.open = Some(Box::new(OpenShard {
+            machine,
+            facts,
+            owner,
+            log: CommitLog::new(),
+            overlay: Overlay::default(),
+            stated,
+            stated_at: mono,
+            inbox: VecDeque::new(),
+            asking: false,
+            in_flight: false,
+            steps: 0,
+        }));
+        self.quarantine(loaded.bad);
+        self.stamp(out, ctx);
+        tracing::debug!(shard = facts.shard.0, epoch = facts.epoch.0, "shard open");
+        self.hint_workers();
+        self.step(ShardInput::Tick, ctx);
+    }
+
+    /// Hands an input to the machines as soon as a fresh stated time is there.
+    pub(crate) fn step(&mut self, input: ShardInput, ctx: &mut Context<ShardActor>) {
+        let Some(open) = self.open.as_mut() else { return };
+        open.inbox.push_back(input);
+        self.pump(ctx);
+    }
+
+    fn pump(&mut self, ctx: &mut Context<ShardActor>) {
+        let mono = self.parts.clock.mono();
+        let Some(open) = self.open.as_mut() else { return };
+        if open.asking {
+            return;
+        }
+        if mono.since(open.stated_at) > STATED_FRESH || open.stated.doubt {
+            let mut asked = self.parts.store.now(Scope::Shard(self.parts.plan.shard));
+            match (&mut asked).now_or_never() {
+                Some(Ok(stated)) => open.on_stated(stated, mono),
+                Some(Err(error)) => return self.on_store_error(error, ctx),
+                None => {
+                    open.asking = true;
+                    let life = self.life;
+                    ctx.spawn(asked.into_actor(self).map(move |stated, shard, ctx| {
+                        if shard.life == life {
+                            shard.on_asked(stated, ctx);
+                        }
+                    }));
+                    return;
+                }
+            }
+        }
+        self.drain_inbox(mono, ctx);
+    }
+
+    fn on_asked(&mut self, stated: Result<Stated, StoreError>, ctx: &mut Context<ShardActor>) {
+        let mono = self.parts.clock.mono();
+        let Some(open) = self.open.as_mut() else { return };
+        open.asking = false;
+        match stated {
+            Ok(stated) => open.on_stated(stated, mono),
+            Err(error) => return self.on_store_error(error, ctx),
+        }
+        self.drain_inbox(mono, ctx);
+    }
+
+    fn drain_inbox(&mut self, mono: Monotonic, ctx: &mut Context<ShardActor>) {
+        while let Some(open) = self.open.as_mut()
+            && let Some(input) = open.inbox.pop_front()
+        {
+            let mut out = Out::default();
+            let now = open.now(mono);
+            open.machine.step(now, input, &mut out);
+            open.steps += 1;
+            if cfg!(debug_assertions) && open.steps.is_multiple_of(16) {
+                open.machine.check();
+            }
+            self.stamp(out, ctx);
+        }
+        self.arm_timer(mono, ctx);
+    }
+
+    /// Numbers a step's writes and releases what need not wait.
+    fn stamp(&mut self, out: Out<ShardEffect>, ctx: &mut Context<ShardActor>) {
+        let Some(open) = self.open.as_mut() else { return };
+        let (at_once, held): (Vec<_>, Vec<_>) = out.effects.into_iter().partition(may_overtake);
+        let released = open.log.stamp(out.writes, held);
+        self.release(at_once, ctx);
+        self.release(released, ctx);
+        self.kick(ctx);
+    }
+
+    /// Commits the next batch unless one is in flight.
+    fn kick(&mut self, ctx: &mut Context<ShardActor>) {
+        let Some(open) = self.open.as_mut() else { return };
+        if open.in_flight {
+            return;
+        }
+        let Some(sealed) = open.log.next_to_commit() else {
+            return self.settle();
+        };
+        open.in_flight = true;
+        open.sync_overlay();
+        let batch = match encode_batch(&sealed.writes, makes_work(&sealed.writes)) {
+            Ok(batch) => Arc::new(batch),
+            Err(error) => return self.close(&error.to_string(), ctx),
+        };
+        let commit = Commit {
+            scope: Scope::Shard(open.facts.shard),
+            holder: open.facts.holder,
+            epoch: open.facts.epoch,
+            number: sealed.number,
+            batch,
+        };
+        self.send(sealed, commit, RESEND_FIRST, ctx);
+    }
+
+    fn send(&mut self, sealed: Arc<Sealed>, commit: Commit, pause: Span, ctx: &mut Context<ShardActor>) {
+        let life = self.life;
+        let sending = self.parts.store.commit(commit.clone());
+        ctx.spawn(sending.into_actor(self).map(move |committed, shard, ctx| {
+            if shard.life == life {
+                shard.on_committed(committed, sealed, commit, pause, ctx);
+            }
+        }));
+    }
+
+    fn on_committed(
+        &mut self,
+        committed: Committed,
+        sealed: Arc<Sealed>,
+        commit: Commit,
+        pause: Span,
+        ctx: &mut Context<ShardActor>,
+    ) {
+        match committed {
+            Committed::Committed(stated) | Committed::Already(stated) => self.on_durable(&sealed, stated, ctx),
+            Committed::Unavailable(reason) | Committed::Unknown(reason) => {
+                tracing::warn!(
+                    shard = self.parts.plan.shard.0,
+                    number = sealed.number.0,
+                    reason,
+                    "commit to be sent again"
+                );
+                self.resend_later(sealed, commit, pause, ctx);
+            }
+            Committed::Conflict(what) => self.close(&format!("conflict: {what}"), ctx),
+            Committed::Stale => self.close("stale epoch", ctx),
+            Committed::Full => self.close("disk full", ctx),
+        }
+    }
+
+    fn resend_later(&mut self, sealed: Arc<Sealed>, commit: Commit, pause: Span, ctx: &mut Context<ShardActor>) {
+        let life = self.life;
+        let wait = self.parts.clock.sleep(pause);
+        let longer = Span((pause.0 * 2).min(RESEND_CAP.0));
+        ctx.spawn(wait.into_actor(self).map(move |(), shard, ctx| {
+            if shard.life == life {
+                shard.send(sealed, commit, longer, ctx);
+            }
+        }));
+    }
+
+    fn on_durable(&mut self, sealed: &Sealed, stated: Stated, ctx: &mut Context<ShardActor>) {
+        let mono = self.parts.clock.mono();
+        let Some(open) = self.open.as_mut() else { return };
+        open.in_flight = false;
+        open.on_stated(stated, mono);
+        let released = open.log.durable(sealed.number);
+        open.overlay.durable(sealed.number);
+        self.release(released, ctx);
+        self.kick(ctx);
+        self.arm_timer(mono, ctx);
+    }
+
+    pub(crate) fn on_store_error(&mut self, error: StoreError, ctx: &mut Context<ShardActor>) {
+        match error {
+            StoreError::Broken(reason) => (self.parts.fatal)(reason),
+            StoreError::Unavailable(reason) => self.close(&reason, ctx),
+        }
+    }
+
+    fn arm_timer(&mut self, mono: Monotonic, ctx: &mut Context<ShardActor>) {
+        let Some(open) = self.open.as_ref() else { return };
+        let Some(at) = open.wake_at(mono) else { return };
+        if let Some((armed, handle)) = self.timer {
+            if armed <= at {
+                return;
+            }
+            ctx.cancel_future(handle);
+        }
+        let life = self.life;
+        let sleeping = self.parts.clock.sleep(at.since(mono));
+        let handle = ctx.spawn(sleeping.into_actor(self).map(move |(), shard, ctx| {
+            if shard.life == life {
+                shard.timer = None;
+                shard.on_timer(ctx);
+            }
+        }));
+        self.timer = Some((at, handle));
+    }
+
+    fn on_timer(&mut self, ctx: &mut Context<ShardActor>) {
+        if self.parts.store.is_full() {
+            // Fires make work; they wait until there is room, and are then judged as late.
+            return self.step(
+                ShardInput::Lease(fencepost_core::lease_manager::io::LeaseInput::Tick),
+                ctx,
+            );
+        }
+        self.step(ShardInput::Tick, ctx);
+    }
+}
+
+/// Whether a batch inserts a job or a schedule: such batches are refused on a full disk.
+fn makes_work(writes: &[Write]) -> bool {
+    let inserts = |write: &Write| match write {
+        Write::Put {
+            row: Row::Job(_) | Row::Definition(_),
+            expect,
+        } => *expect == Expect::Absent,
+        Write::Put { .. } | Write::Delete(_) => false,
+    };
+    writes.iter().any(inserts)
+}
+
+/// Renewals may overtake a batch (F3); reads of ranges show nothing to anyone.
+fn may_overtake(effect: &ShardEffect) -> bool {
+    use fencepost_core::lease_manager::io::LeaseEffect;
+    matches!(
+        effect,
+        ShardEffect::Lease(
+            LeaseEffect::SendRenewed { .. }
+                | LeaseEffect::LoadReady { .. }
+                | LeaseEffect::LoadWait { .. }
+                | LeaseEffect::LoadSweep { .. }
+        )
+    )
+}

@@ -1,0 +1,125 @@
+//! Effects of a shard: answers, grants, orders to load, news.
+//!
+//! Owns: where each effect goes. Must never: be called before the effect's batches are durable.
+//! Next: `gather.rs` (loads), `messages.rs`.
+
+use crate::gateway::ShardReply;
+use crate::shell::fetch::BadRow;
+use crate::shell::messages::WorkerLink;
+use crate::shell::shard_actor::ShardActor;
+use actix::Context;
+use fencepost_core::ids::WorkerId;
+use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput, LeaseReply};
+use fencepost_core::machine::ReplyTo;
+use fencepost_core::refusal::Refusal;
+use fencepost_core::row::RowKey;
+use fencepost_core::scheduler_shard::io::ScheduleEffect;
+use fencepost_core::shard::{ShardEffect, ShardInput};
+use fencepost_core::worker::io::WorkerInput;
+use fencepost_storage::keys::key_bytes;
+
+impl ShardActor {
+    pub(crate) fn release(&mut self, effects: Vec<ShardEffect>, ctx: &mut Context<ShardActor>) {
+        for effect in effects {
+            match effect {
+                ShardEffect::Schedule(ScheduleEffect::Reply(to, reply)) => {
+                    self.answer(to, reply.map(ShardReply::Schedule));
+                }
+                ShardEffect::Schedule(ScheduleEffect::Note(note)) => self.parts.notes.fired(&note),
+                ShardEffect::Lease(effect) => self.release_lease(effect, ctx),
+            }
+        }
+    }
+
+    fn release_lease(&mut self, effect: LeaseEffect, ctx: &mut Context<ShardActor>) {
+        let Some(from) = self.open.as_ref().map(|open| open.owner) else {
+            return;
+        };
+        match effect {
+            LeaseEffect::Reply(to, reply) => self.answer_lease(to, reply),
+            LeaseEffect::SendGrants {
+                worker,
+                offer,
+                received_at,
+                grants,
+                more,
+            } => {
+                let waited = self.parts.clock.mono().since(received_at);
+                let any = !grants.is_empty();
+                self.tell(
+                    &worker,
+                    WorkerInput::Granted {
+                        from,
+                        offer,
+                        grants,
+                        waited,
+                        more,
+                    },
+                );
+                if any {
+                    self.step(ShardInput::Lease(LeaseInput::GrantsReleased { worker, offer }), ctx);
+                }
+            }
+            LeaseEffect::SendRenewed { worker, beat, held } => {
+                self.tell(&worker, WorkerInput::Renewed { from, beat, held });
+            }
+            LeaseEffect::SendLost { worker, lost } => self.tell(&worker, WorkerInput::Lost { from, lost }),
+            LeaseEffect::SendBegun { worker, id, token } => self.tell(&worker, WorkerInput::Begun { id, token }),
+            LeaseEffect::SendRecorded { worker, items } => self.tell(&worker, WorkerInput::Recorded { from, items }),
+            LeaseEffect::SendReconcile { worker, items } => self.tell(&worker, WorkerInput::Reconcile { from, items }),
+            LeaseEffect::HintReady => self.hint_workers(),
+            LeaseEffect::LoadReady { class, from, limit } => self.load_ready(class, from, limit, ctx),
+            LeaseEffect::LoadWait { from, limit } => self.load_wait(from, limit, ctx),
+            LeaseEffect::LoadSweep { from, limit } => self.load_sweep(from, limit, ctx),
+            LeaseEffect::JobPurged { id, state } => self.parts.notes.job_purged(id, state),
+            LeaseEffect::JobRepaired { id, what } => {
+                tracing::error!(job = %id, what, "the sweep mended a job's rows");
+            }
+            LeaseEffect::JobRejected { id, reason } => {
+                self.quarantine(vec![BadRow {
+                    key: key_bytes(&RowKey::Job(id)).into(),
+                    reason: reason.to_owned(),
+                }]);
+            }
+            LeaseEffect::JobChanged(job) => self.parts.notes.job_changed(&job),
+            LeaseEffect::AttemptEnded(job) => self.parts.notes.attempt_ended(&job),
+        }
+    }
+
+    fn answer(&mut self, to: ReplyTo, reply: Result<ShardReply, Refusal>) {
+        if let Some(answering) = self.replies.remove(&to) {
+            // The caller may be gone; what it asked for is durable all the same.
+            let _ = answering.send(reply);
+        }
+    }
+
+    fn answer_lease(&mut self, to: ReplyTo, reply: LeaseReply) {
+        let reply = match reply {
+            LeaseReply::Created(items) => Ok(ShardReply::Created(items)),
+            LeaseReply::Cancel(answer) => answer.map(ShardReply::Cancel),
+            LeaseReply::Job(job) => job.map(ShardReply::Job),
+        };
+        self.answer(to, reply);
+    }
+
+    /// Sends to a worker; a message that is not taken is a lost hint, found again by repeats.
+    fn tell(&mut self, worker: &WorkerId, input: WorkerInput) {
+        let told = self.links.get(worker).is_some_and(|link| link(input));
+        if !told {
+            tracing::debug!(worker = %worker, "message to worker not taken");
+        }
+    }
+
+    pub(crate) fn on_worker_here(&mut self, worker: WorkerId, link: WorkerLink) {
+        if self.open.is_some() {
+            link(WorkerInput::ReadyHint(self.parts.plan.shard));
+        }
+        self.links.insert(worker, link);
+    }
+
+    pub(crate) fn hint_workers(&mut self) {
+        for link in self.links.values() {
+            link(WorkerInput::ReadyHint(self.parts.plan.shard));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The actor of one shard: opens it, steps its machines, commits, releases, reloads.
+//!
+//! Owns: the life of a shard on this node. Must never: decide what a machine decides, release an
+//! effect before its batch is durable, or repair after a failed commit (it reloads instead). Next:
+//! `open_shard.rs` (one epoch), `gather.rs` (cold rows), `release.rs` (effects).
+
+use crate::chance::{SharedChance, draw_holder};
+use crate::clock::SharedClock;
+use crate::gateway::ShardRequest;
+use crate::node::notes::Notes;
+use crate::shell::fetch::SharedStore;
+use crate::shell::load::{Loaded, OpenPlan, open_and_load};
+use crate::shell::messages::{Answering, FromWorker, ShardProbe, ToShard, WorkerLink, outcome_unknown, shard_away};
+use crate::shell::open_shard::OpenShard;
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
+use fencepost_core::ids::WorkerId;
+use fencepost_core::limits;
+use fencepost_core::machine::ReplyTo;
+use fencepost_core::time::{Monotonic, Span};
+use fencepost_storage::store::{OpenError, StoreError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Called once when this process must end.
+pub type Fatal = Arc<dyn Fn(String) + Send + Sync>;
+
+/// What a shard's actor works with.
+#[derive(Clone)]
+pub struct ShardParts {
+    /// The store.
+    pub store: SharedStore,
+    /// This node's clocks.
+    pub clock: SharedClock,
+    /// This node's chance.
+    pub chance: SharedChance,
+    /// Ends the process.
+    pub fatal: Fatal,
+    /// Logs, metrics, waiting clients.
+    pub notes: Arc<dyn Notes>,
+    /// Which shard, whose.
+    pub plan: OpenPlan,
+    /// Length of an attempt's lease.
+    pub lease: Span,
+    /// Interval of heartbeats.
+    pub heartbeat: Span,
+}
+
+/// The actor of one shard.
+pub struct ShardActor {
+    pub(crate) parts: ShardParts,
+    /// Counts openings: what was begun in an earlier life is ignored.
+    pub(crate) life: u64,
+    pub(crate) open: Option<Box<OpenShard>>,
+    pub(crate) links: BTreeMap<WorkerId, WorkerLink>,
+    pub(crate) replies: BTreeMap<ReplyTo, Answering>,
+    next_reply: u64,
+    pub(crate) timer: Option<(Monotonic, SpawnHandle)>,
+    pub(crate) draining: bool,
+    pub(crate) settling: Vec<oneshot::Sender<()>>,
+    reopen_delay: Span,
+}
+
+const REOPEN_FIRST: Span = Span::from_millis(20);
+const REOPEN_CAP: Span = Span::from_secs(2);
+
+impl ShardActor {
+    /// Not open yet; opens when started.
+    pub fn new(parts: ShardParts) -> ShardActor {
+        ShardActor {
+            parts,
+            life: 0,
+            open: None,
+            links: BTreeMap::new(),
+            replies: BTreeMap::new(),
+            next_reply: 0,
+            timer: None,
+            draining: false,
+            settling: Vec::new(),
+            reopen_delay: REOPEN_FIRST,
+        }
+    }
+
+    /// Waits for nothing: starts to own the shard.
+    fn begin_open(&mut self, ctx: &mut Context<ShardActor>) {
+        self.life += 1;
+        let life = self.life;
+        let holder = draw_holder(&*self.parts.chance);
+        let opening = open_and_load(self.parts.store.clone(), self.parts.plan.clone(), holder);
+        ctx.spawn(opening.into_actor(self).map(move |result, shard, ctx| {
+            if shard.life == life {
+                shard.on_loaded(result, ctx);
+            }
+        }));
+    }
+
+    fn on_loaded(&mut self, result: Result<Loaded, OpenError>, ctx: &mut Context<ShardActor>) {
+        match result {
+            Ok(loaded) => {
+                self.reopen_delay = REOPEN_FIRST;
+                self.begin_epoch(loaded, ctx);
+            }
+            Err(OpenError::Store(StoreError::Broken(reason))) => (self.parts.fatal)(reason),
+            Err(error) => {
+                tracing::warn!(shard = self.parts.plan.shard.0, %error, "shard not opened, trying again");
+                self.reopen_later(ctx);
+            }
+        }
+    }
+
+    /// Drops everything of this epoch: callers are told "unknown", and the shard is opened anew.
+    pub(crate) fn close(&mut self, reason: &str, ctx: &mut Context<ShardActor>) {
+        tracing::warn!(shard = self.parts.plan.shard.0, reason, "shard closed, reloading");
+        self.open = None;
+        self.life += 1;
+        if let Some((_, handle)) = self.timer.take() {
+            ctx.cancel_future(handle);
+        }
+        for (_, answering) in std::mem::take(&mut self.replies) {
+            let _ = answering.send(Err(outcome_unknown()));
+        }
+        self.settling.clear();
+        self.reopen_later(ctx);
+    }
+
+    fn reopen_later(&mut self, ctx: &mut Context<ShardActor>) {
+        let life = self.life;
+        let delay = self.reopen_delay;
+        self.reopen_delay = Span((delay.0 * 2).min(REOPEN_CAP.0));
+        let wait = self.parts.clock.sleep(delay);
+        ctx.spawn(wait.into_actor(self).map(move |(), shard, ctx| {
+            if shard.life == life {
+                shard.begin_open(ctx);
+            }
+        }));
+    }
+
+    /// A number for a waiting caller.
+    pub(crate) fn expect_reply(&mut self, answering: Answering) -> ReplyTo {
+        self.next_reply += 1;
+        let reply = ReplyTo(self.next_reply);
+        self.replies.insert(reply, answering);
+        reply
+    }
+
+    fn on_client(&mut self, request: ShardRequest, answering: Answering, ctx: &mut Context<ShardActor>) {
+        let Some(open) = self.open.as_ref() else {
+            let _ = answering.send(Err(shard_away()));
+            return;
+        };
+        let creates = matches!(request, ShardRequest::CreateJobs(_) | ShardRequest::Schedule(..));
+        if creates && (open.log.backlog() > 8 * limits::BATCH_WRITES_MAX || self.draining) {
+            let _ = answering.send(Err(shard_away()));
+            return;
+        }
+        if creates && self.parts.store.is_full() {
+            let _ = answering.send(Err(crate::shell::messages::storage_full()));
+            return;
+        }
+        self.gather_client(request, answering, ctx);
+    }
+
+    fn on_worker(&mut self, worker: WorkerId, message: FromWorker, ctx: &mut Context<ShardActor>) {
+        if self.open.is_none() || (self.draining && matches!(message, FromWorker::Offer { .. })) {
+            return;
+        }
+        self.gather_worker(worker, message, ctx);
+    }
+
+    fn probe(&self) -> ShardProbe {
+        self.open.as_ref().map_or(ShardProbe::default(), |open| ShardProbe {
+            open: true,
+            schedules: open.machine.scheduler().len() as u64,
+            backlog: open.log.backlog() as u64,
+        })
+    }
+
+    /// Tells those who wait for it that nothing is stamped and not durable.
+    pub(crate) fn settle(&mut self) {
+        if self.open.as_ref().is_none_or(|open| open.log.is_idle()) {
+            for settled in self.settling.drain(..) {
+                let _ = settled.send(());
+            }
+        }
+    }
+}
+
+impl Actor for ShardActor {
+    type Context = Context<ShardActor>;
+
+    fn started(&mut self, ctx: &mut Context<ShardActor>) {
+        ctx.set_mailbox_capacity(limits::MAILBOX_MAX);
+        self.begin_open(ctx);
+    }
+}
+
+impl Handler<ToShard> for ShardActor {
+    type Result = ();
+
+    fn handle(&mut self, message: ToShard, ctx: &mut Context<ShardActor>) {
+        match message {
+            ToShard::Client(request, answering) => self.on_client(*request, answering, ctx),
+            ToShard::WorkerHere(worker, link) => self.on_worker_here(worker, link),
+            ToShard::WorkerGone(worker) => {
+                self.links.remove(&worker);
+            }
+            ToShard::Worker(worker, message) => self.on_worker(worker, message, ctx),
+            ToShard::Probe(answer) => {
+                let _ = answer.send(self.probe());
+            }
+            ToShard::Drain => self.draining = true,
+            ToShard::Settled(answer) => {
+                self.settling.push(answer);
+                self.settle();
+            }
+        }
+    }
+}

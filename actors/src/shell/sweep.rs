@@ -1,0 +1,100 @@
+//! Pages of a shard's job range for the LeaseManager's slow sweep.
+//!
+//! Owns: reading jobs with the rows that belong to them, corrected by the overlay. Must never: decide
+//! what is old or wrong. Next: `window.rs`, `fencepost_core::lease_manager` (the sweep).
+
+use crate::shell::fetch::{PageRead, read_page, read_rows};
+use crate::shell::overlay::FetchId;
+use crate::shell::shard_actor::ShardActor;
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use fencepost_core::ids::JobId;
+use fencepost_core::job::Job;
+use fencepost_core::lease_manager::io::{LeaseInput, SweptJob};
+use fencepost_core::lease_manager::sweep_keys;
+use fencepost_core::row::{Row, RowKey};
+use fencepost_core::shard::ShardInput;
+use fencepost_storage::keys::{KeyRange, parse_key};
+use fencepost_storage::store::StoreError;
+use std::collections::BTreeMap;
+
+/// A page being read.
+struct Swept {
+    read: PageRead,
+    rows: BTreeMap<RowKey, Option<Row>>,
+    fetch: FetchId,
+}
+
+impl ShardActor {
+    pub(crate) fn load_sweep(&mut self, from: Option<JobId>, limit: usize, ctx: &mut Context<ShardActor>) {
+        let plan = &self.parts.plan;
+        let shard = plan.shard;
+        let whole = KeyRange::jobs(plan.map.slots_of(shard));
+        let range = match from {
+            Some(id) => whole.starting_at_row(&RowKey::Job(id)),
+            None => whole,
+        };
+        let Some(open) = self.open.as_mut() else { return };
+        let fetch = open.overlay.begin_fetch();
+        let store = self.parts.store.clone();
+        let life = self.life;
+        let reading = async move {
+            let mut read = read_page(&store, range, limit).await?;
+            let jobs = read.rows.iter().filter_map(|(_, row)| job_of(row));
+            let keys: Vec<RowKey> = jobs.flat_map(|job| sweep_keys(shard, job)).collect();
+            let (rows, bad) = read_rows(&store, &keys).await?;
+            read.bad.extend(bad);
+            Ok(Swept { read, rows, fetch })
+        };
+        ctx.spawn(
+            reading
+                .into_actor(self)
+                .map(move |result: Result<Swept, StoreError>, actor, ctx| {
+                    if actor.life != life {
+                        return;
+                    }
+                    match result {
+                        Ok(swept) => actor.on_swept(swept, ctx),
+                        Err(error) => actor.on_store_error(error, ctx),
+                    }
+                }),
+        );
+    }
+
+    fn on_swept(&mut self, mut swept: Swept, ctx: &mut Context<ShardActor>) {
+        self.quarantine(std::mem::take(&mut swept.read.bad));
+        let shard = self.parts.plan.shard;
+        let Some(open) = self.open.as_mut() else { return };
+        open.sync_overlay();
+        let (_, building) = open.log.building();
+        let mut rows = Vec::new();
+        for (_, row) in swept.read.rows {
+            let Some(read) = job_of(&row) else { continue };
+            // A job that a stamped batch changed is met again in the next round.
+            if open.overlay.lookup(building, &RowKey::Job(read.id)).is_some() {
+                continue;
+            }
+            let look = |key: RowKey| match open.overlay.lookup(building, &key) {
+                Some(stamped) => stamped.cloned(),
+                None => swept.rows.get(&key).cloned().flatten(),
+            };
+            let related = sweep_keys(shard, read).into_iter().filter_map(look).collect();
+            rows.push(SweptJob {
+                job: read.clone(),
+                rows: related,
+            });
+        }
+        let next = swept.read.next.and_then(|key| match parse_key(&key) {
+            Ok(RowKey::Job(id)) => Some(id),
+            _ => None,
+        });
+        open.overlay.end_fetch(swept.fetch);
+        self.step(ShardInput::Lease(LeaseInput::SweepPage { rows, next }), ctx);
+    }
+}
+
+fn job_of(row: &Row) -> Option<&Job> {
+    match row {
+        Row::Job(job) => Some(job),
+        _ => None,
+    }
+}

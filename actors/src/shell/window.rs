@@ -1,0 +1,233 @@
+//! Pages of a shard's ready and wait ranges for the LeaseManager's windows.
+//!
+//! Owns: a page's reading and its correction by the overlay. Must never: show a row that a stamped
+//! batch deleted, or hide one that it wrote (PROTOCOL F4, F7, F34). Next: `gather.rs`.
+
+use crate::shell::fetch::{PageRead, SharedStore, read_jobs, read_page};
+use crate::shell::overlay::FetchId;
+use crate::shell::shard_actor::ShardActor;
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use fencepost_core::ids::JobId;
+use fencepost_core::job::Job;
+use fencepost_core::lease_manager::io::LeaseInput;
+use fencepost_core::limits::SCAN_BYTES_MAX;
+use fencepost_core::name::Name;
+use fencepost_core::row::{ReadyRow, Row, RowKey};
+use fencepost_core::shard::ShardInput;
+use fencepost_core::time::StoreTime;
+use fencepost_storage::keys::{KeyRange, parse_key};
+use fencepost_storage::store::StoreError;
+use std::collections::BTreeMap;
+
+/// Jobs read at once for a page.
+const JOBS_PER_READ: usize = 128;
+/// What a job costs beside its payload, for the bound of a page.
+const JOB_BYTES_GUESS: usize = 256;
+
+/// Which page.
+#[derive(Clone, Debug)]
+enum Window {
+    Ready { class: (Name, Name) },
+    Wait,
+}
+
+/// A page being read: the stretch of keys it covers, its rows and their jobs.
+struct Page {
+    window: Window,
+    range: KeyRange,
+    read: PageRead,
+    jobs: BTreeMap<JobId, Job>,
+    fetch: FetchId,
+}
+
+impl ShardActor {
+    pub(crate) fn load_ready(
+        &mut self,
+        class: (Name, Name),
+        from: Option<ReadyRow>,
+        limit: usize,
+        ctx: &mut Context<ShardActor>,
+    ) {
+        let whole = KeyRange::ready_class(self.parts.plan.shard, &class.0, &class.1);
+        let range = starting(whole, from.map(RowKey::Ready));
+        self.load(Window::Ready { class }, range, limit, ctx);
+    }
+
+    pub(crate) fn load_wait(&mut self, from: Option<(StoreTime, JobId)>, limit: usize, ctx: &mut Context<ShardActor>) {
+        let shard = self.parts.plan.shard;
+        let from = from.map(|(at, id)| RowKey::Wait(shard, at, id));
+        let range = starting(KeyRange::wait(shard), from);
+        self.load(Window::Wait, range, limit, ctx);
+    }
+
+    fn load(&mut self, window: Window, range: KeyRange, limit: usize, ctx: &mut Context<ShardActor>) {
+        let Some(open) = self.open.as_mut() else { return };
+        let fetch = open.overlay.begin_fetch();
+        let store = self.parts.store.clone();
+        let life = self.life;
+        let reading = async move {
+            let mut read = read_page(&store, range.clone(), limit).await?;
+            let jobs = read_page_jobs(&store, &mut read).await?;
+            Ok(Page {
+                window,
+                range,
+                read,
+                jobs,
+                fetch,
+            })
+        };
+        ctx.spawn(
+            reading
+                .into_actor(self)
+                .map(move |result: Result<Page, StoreError>, shard, ctx| {
+                    if shard.life != life {
+                        return;
+                    }
+                    match result {
+                        Ok(page) => shard.on_page(page, ctx),
+                        Err(error) => shard.on_store_error(error, ctx),
+                    }
+                }),
+        );
+    }
+
+    /// Corrects the page by what was stamped since, fetches jobs that this brought in, steps.
+    fn on_page(&mut self, mut page: Page, ctx: &mut Context<ShardActor>) {
+        self.quarantine(std::mem::take(&mut page.read.bad));
+        let Some(open) = self.open.as_mut() else { return };
+        open.sync_overlay();
+        let (_, building) = open.log.building();
+        let covered = match &page.read.next {
+            Some(next) => page.range.clone().before(next),
+            None => page.range.clone(),
+        };
+        let mut rows: BTreeMap<Vec<u8>, Row> = page.read.rows.drain(..).collect();
+        for (key, row) in open.overlay.range(building, &covered) {
+            match row {
+                Some(row) => rows.insert(key, row.clone()),
+                None => rows.remove(&key),
+            };
+        }
+        let mut missing = Vec::new();
+        for id in rows.values().filter_map(placed_id) {
+            match open.overlay.lookup(building, &RowKey::Job(id)) {
+                Some(Some(Row::Job(job))) => _ = page.jobs.insert(id, (**job).clone()),
+                Some(_) => _ = page.jobs.remove(&id),
+                None if !page.jobs.contains_key(&id) => missing.push(id),
+                None => {}
+            }
+        }
+        page.read.rows = rows.into_iter().collect();
+        if missing.is_empty() {
+            return self.finish_page(page, ctx);
+        }
+        self.fetch_missing(page, missing, ctx);
+    }
+
+    fn fetch_missing(&mut self, mut page: Page, missing: Vec<JobId>, ctx: &mut Context<ShardActor>) {
+        let store = self.parts.store.clone();
+        let life = self.life;
+        let reading = async move {
+            let mut bad = Vec::new();
+            let jobs = read_jobs(&store, missing.iter().copied(), &mut bad).await;
+            (missing, jobs, bad)
+        };
+        ctx.spawn(reading.into_actor(self).map(move |(missing, jobs, bad), shard, ctx| {
+            if shard.life != life {
+                return;
+            }
+            let jobs = match jobs {
+                Ok(jobs) => jobs,
+                Err(error) => return shard.on_store_error(error, ctx),
+            };
+            shard.quarantine(bad);
+            // A place row whose job is not there names nothing that could run: leave it out.
+            page.read
+                .rows
+                .retain(|(_, row)| placed_id(row).is_none_or(|id| jobs.contains_key(&id) || !missing.contains(&id)));
+            page.jobs.extend(jobs);
+            shard.on_page(page, ctx);
+        }));
+    }
+
+    fn finish_page(&mut self, page: Page, ctx: &mut Context<ShardActor>) {
+        let Some(open) = self.open.as_mut() else { return };
+        open.overlay.end_fetch(page.fetch);
+        let end = page.read.next.is_none();
+        let horizon = page.read.next.as_deref().and_then(|key| parse_key(key).ok());
+        let mut jobs = page.jobs;
+        let input = match page.window {
+            Window::Ready { class } => {
+                let rows = page.read.rows.into_iter().filter_map(|(_, row)| match row {
+                    Row::Ready(row) => jobs.remove(&row.id).map(|job| (row, job)),
+                    _ => None,
+                });
+                let horizon = horizon.and_then(|key| match key {
+                    RowKey::Ready(row) => Some(row),
+                    _ => None,
+                });
+                LeaseInput::ReadyLoaded {
+                    class,
+                    rows: rows.collect(),
+                    end,
+                    horizon,
+                }
+            }
+            Window::Wait => {
+                let rows = page.read.rows.into_iter().filter_map(|(_, row)| match row {
+                    Row::Wait(row) => jobs.remove(&row.id).map(|job| (row, job)),
+                    _ => None,
+                });
+                let horizon = horizon.and_then(|key| match key {
+                    RowKey::Wait(_, at, id) => Some((at, id)),
+                    _ => None,
+                });
+                LeaseInput::WaitLoaded {
+                    rows: rows.collect(),
+                    end,
+                    horizon,
+                }
+            }
+        };
+        self.step(ShardInput::Lease(input), ctx);
+    }
+}
+
+/// The jobs of a page; ends the page early when they have many bytes.
+async fn read_page_jobs(store: &SharedStore, read: &mut PageRead) -> Result<BTreeMap<JobId, Job>, StoreError> {
+    let mut jobs = BTreeMap::new();
+    let mut bytes = 0;
+    let mut done = 0;
+    while done < read.rows.len() && bytes < SCAN_BYTES_MAX {
+        let part = read.rows.iter().skip(done).take(JOBS_PER_READ);
+        let ids: Vec<JobId> = part.filter_map(|(_, row)| placed_id(row)).collect();
+        let found = read_jobs(store, ids, &mut read.bad).await?;
+        bytes += found
+            .values()
+            .map(|job| job.spec.payload.bytes.len() + JOB_BYTES_GUESS)
+            .sum::<usize>();
+        jobs.extend(found);
+        done += JOBS_PER_READ;
+    }
+    if done < read.rows.len() {
+        read.next = read.rows.get(done).map(|(key, _)| key.clone());
+        read.rows.truncate(done);
+    }
+    Ok(jobs)
+}
+
+fn starting(whole: KeyRange, from: Option<RowKey>) -> KeyRange {
+    match from {
+        Some(from) => whole.starting_at_row(&from),
+        None => whole,
+    }
+}
+
+/// The job that a place row names.
+fn placed_id(row: &Row) -> Option<JobId> {
+    match row {
+        Row::Ready(row) => Some(row.id),
+        Row::Wait(row) => Some(row.id),
+        _ => None,
+    }
+}
