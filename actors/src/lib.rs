@@ -1,9 +1,19 @@
-//! Fencepost.
+//! Fencepost: the job scheduler that is never off by one.
+//!
+//! Start at `node/` (a node, the same in production and under simulation), then `shell/` (durable
+//! before visible), `worker/` and `targets/` (what jobs do), `gateway.rs` and `api/` (HTTP), `cli/`.
 
 pub mod api;
+pub mod chance;
 pub mod cli;
+pub mod clock;
 pub mod gateway;
 pub mod guard;
 pub mod net;
+pub mod node;
 pub mod problem;
+pub mod process;
+pub mod shell;
 pub mod targets;
+pub mod telemetry;
+pub mod worker;

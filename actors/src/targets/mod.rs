@@ -154,6 +154,16 @@ impl TargetRunner {
         }
     }
 
+    /// The outcome of a target that does nothing and ends at once (the built-in `noop`): no future is
+    /// needed for it.
+    #[must_use]
+    pub fn instant_outcome(&self, target: &Target) -> Option<Outcome> {
+        match target {
+            Target::Handler(name) if name.as_str() == handler::NOOP => Some(attempt::succeeded(OutputTail::default())),
+            Target::Handler(_) | Target::Http(_) | Target::Command(_) => None,
+        }
+    }
+
     #[cfg(not(madsim))]
     async fn run_command(&self, target: &CommandTarget, attempt: &AttemptContext, cancel: &CancelSignal) -> Outcome {
         if !self.config.commands {

@@ -1,0 +1,131 @@
+//! The cell's facts: made once, checked at every start.
+//!
+//! Owns: the cell row and, until a coordinator does it, the assignment of every shard to this node
+//! by the same compare-and-set (PROTOCOL F6). Must never: change the shard map (F28). Next: `mod.rs`.
+
+use crate::chance::{SharedChance, draw_holder};
+use crate::node::{NodeParts, StartError};
+use crate::shell::fetch::{SharedStore, read_rows};
+use fencepost_core::ids::{BatchNo, Generation, Scope, ShardMap};
+use fencepost_core::machine::{Expect, Write};
+use fencepost_core::name::Name;
+use fencepost_core::row::{AssignmentRow, CellRow, Row, RowKey};
+use fencepost_storage::codec::encode_batch;
+use fencepost_storage::store::{Commit, Committed, Open};
+use std::sync::Arc;
+
+/// Reads the cell row, or makes the cell with `shards`; then makes this node the owner of all shards.
+pub async fn settle_cell(parts: &NodeParts, node: &Name, shards: u16) -> Result<CellRow, StartError> {
+    let store = &parts.store;
+    let (rows, bad) = read_rows(store, &[RowKey::Cell]).await?;
+    if let Some(row) = bad.first() {
+        return Err(StartError::Cell(format!(
+            "the cell's own row cannot be read: {}",
+            row.reason
+        )));
+    }
+    let found = rows.into_values().flatten().find_map(|row| match row {
+        Row::Cell(cell) => Some(cell),
+        _ => None,
+    });
+    let mut writes = Vec::new();
+    let cell = match found {
+        Some(cell) => cell,
+        None => new_cell(parts, shards, &mut writes).await?,
+    };
+    let map = ShardMap::new(cell.shards)
+        .ok_or_else(|| StartError::Cell(format!("the cell's row names {} shards", cell.shards)))?;
+    claim_shards(store, node, map, &mut writes).await?;
+    if !writes.is_empty() {
+        commit_as_coordinator(store, &parts.chance, node, &writes).await?;
+    }
+    Ok(cell)
+}
+
+async fn new_cell(parts: &NodeParts, shards: u16, writes: &mut Vec<Write>) -> Result<CellRow, StartError> {
+    let at = parts.store.now(Scope::Coordinator).await?.time;
+    let cell = CellRow {
+        cell: parts.cell,
+        generation: Generation(1),
+        shards,
+        created_at: at,
+    };
+    writes.push(Write::Put {
+        row: Row::Cell(cell.clone()),
+        expect: Expect::Absent,
+    });
+    Ok(cell)
+}
+
+async fn claim_shards(
+    store: &SharedStore,
+    node: &Name,
+    map: ShardMap,
+    writes: &mut Vec<Write>,
+) -> Result<(), StartError> {
+    let keys: Vec<RowKey> = map
+        .shards()
+        .map(|shard| RowKey::Assignment(Scope::Shard(shard)))
+        .collect();
+    let (rows, _) = read_rows(store, &keys).await?;
+    for shard in map.shards() {
+        let scope = Scope::Shard(shard);
+        let current = match rows.get(&RowKey::Assignment(scope)) {
+            Some(Some(Row::Assignment(row))) => Some(row),
+            _ => None,
+        };
+        if current.is_some_and(|row| row.node == *node) {
+            continue;
+        }
+        let version = current.map_or(1, |row| row.version + 1);
+        let row = Row::Assignment(AssignmentRow {
+            scope,
+            node: node.clone(),
+            version,
+        });
+        writes.push(Write::Put {
+            row,
+            expect: Expect::Any,
+        });
+    }
+    Ok(())
+}
+
+async fn commit_as_coordinator(
+    store: &SharedStore,
+    chance: &SharedChance,
+    node: &Name,
+    writes: &[Write],
+) -> Result<(), StartError> {
+    let scope = Scope::Coordinator;
+    let holder = draw_holder(&**chance);
+    let expected = store.epoch(scope).await?;
+    let opened = store
+        .open(Open {
+            scope,
+            holder,
+            expected,
+            node: node.clone(),
+        })
+        .await?;
+    let batch = encode_batch(writes, false).map_err(|error| StartError::Cell(error.to_string()))?;
+    let batch = Arc::new(batch);
+    let commit = Commit {
+        scope,
+        holder,
+        epoch: opened.epoch,
+        number: BatchNo(1),
+        batch,
+    };
+    loop {
+        match store.commit(commit.clone()).await {
+            Committed::Committed(_) | Committed::Already(_) => return Ok(()),
+            // Settled by sending the same again (F2).
+            Committed::Unknown(_) => {}
+            Committed::Unavailable(reason) => return Err(StartError::Cell(reason)),
+            Committed::Conflict(what) => return Err(StartError::Cell(what)),
+            Committed::Stale => return Err(StartError::Cell("another node took the cell meanwhile".into())),
+            Committed::Full => return Err(StartError::Cell("the disk is full".into())),
+        }
+    }
+}

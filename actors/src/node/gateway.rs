@@ -1,0 +1,157 @@
+//! The node's side of the API: calls to shard owners, health, facts.
+//!
+//! Owns: routing by shard and the readiness flags. Must never: write rows or answer from memory what
+//! rows say. Next: `reads.rs` (reads of synced rows), `../gateway.rs` (the trait).
+
+use crate::chance::{SharedChance, draw_u64};
+use crate::clock::SharedClock;
+use crate::gateway::{Answer, ShardReply, ShardRequest};
+use crate::node::NodeParts;
+use crate::node::notes::Waiters;
+use crate::shell::fetch::SharedStore;
+use crate::shell::messages::{ShardProbe, ToShard, outcome_unknown, shard_away};
+use crate::shell::shard_actor::ShardActor;
+use actix::Addr;
+use actix::prelude::SendError;
+use fencepost_core::ids::{Generation, Scope, ShardId, ShardMap};
+use fencepost_core::refusal::{Refusal, RefusalKind};
+use fencepost_core::row::CellRow;
+use fencepost_core::time::{Span, StoreTime};
+use fencepost_storage::store::Stated;
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::oneshot;
+
+/// The node as the API sees it.
+pub struct NodeGateway {
+    pub(crate) store: SharedStore,
+    pub(crate) clock: SharedClock,
+    pub(crate) chance: SharedChance,
+    pub(crate) map: ShardMap,
+    pub(crate) cell: u128,
+    pub(crate) generation: Generation,
+    pub(crate) waiters: Arc<Waiters>,
+    shards: Vec<Addr<ShardActor>>,
+    probes: Mutex<Vec<ShardProbe>>,
+    ready: AtomicBool,
+    draining: AtomicBool,
+    stated: AtomicI64,
+}
+
+impl NodeGateway {
+    pub(crate) fn new(
+        parts: &NodeParts,
+        map: ShardMap,
+        cell: &CellRow,
+        shards: Vec<Addr<ShardActor>>,
+        waiters: Arc<Waiters>,
+    ) -> NodeGateway {
+        NodeGateway {
+            store: parts.store.clone(),
+            clock: parts.clock.clone(),
+            chance: parts.chance.clone(),
+            map,
+            cell: cell.cell,
+            generation: cell.generation,
+            waiters,
+            probes: Mutex::new(vec![ShardProbe::default(); shards.len()]),
+            shards,
+            ready: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            stated: AtomicI64::new(cell.created_at.0),
+        }
+    }
+
+    pub(crate) fn set_ready(&self, ready: bool) {
+        self.ready.store(ready, Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_draining(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+        self.set_ready(false);
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    /// Asks every shard how it is; true when all are open.
+    pub async fn probe_shards(&self) -> bool {
+        let mut probes = Vec::with_capacity(self.shards.len());
+        for shard in &self.shards {
+            let (tell, told) = oneshot::channel();
+            let asked = shard.try_send(ToShard::Probe(tell)).is_ok();
+            probes.push(if asked {
+                told.await.unwrap_or_default()
+            } else {
+                ShardProbe::default()
+            });
+        }
+        let open = probes.iter().all(|probe| probe.open);
+        *self.probes.lock().unwrap_or_else(PoisonError::into_inner) = probes;
+        open
+    }
+
+    pub(crate) fn last_probes(&self) -> Vec<ShardProbe> {
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) async fn pause(&self) {
+        self.clock.sleep(Span::from_millis(5)).await;
+    }
+
+    /// Waits for an answer, at most this long.
+    pub(crate) async fn within(&self, limit: Span, told: oneshot::Receiver<()>) -> bool {
+        match select(told, self.clock.sleep(limit)).await {
+            Either::Left((told, _)) => told.is_ok(),
+            Either::Right(_) => false,
+        }
+    }
+
+    /// Store time, as fresh as the store gives it without waiting.
+    pub(crate) fn stated(&self) -> Stated {
+        let fresh = self.store.now(Scope::Coordinator).now_or_never().and_then(Result::ok);
+        if let Some(stated) = fresh {
+            self.stated.fetch_max(stated.time.0, Ordering::SeqCst);
+        }
+        let time = StoreTime(self.stated.load(Ordering::SeqCst));
+        Stated {
+            time,
+            doubt: fresh.is_some_and(|stated| stated.doubt),
+        }
+    }
+
+    pub(crate) fn call_shard(&self, shard: ShardId, request: ShardRequest) -> Answer<ShardReply> {
+        let Some(owner) = self.shards.get(usize::from(shard.0)) else {
+            return Box::pin(async { Err(shard_away()) });
+        };
+        if self.is_draining() {
+            return Box::pin(async { Err(shard_away()) });
+        }
+        let (answering, answered) = oneshot::channel();
+        match owner.try_send(ToShard::Client(Box::new(request), answering)) {
+            Ok(()) => Box::pin(async move { answered.await.unwrap_or_else(|_| Err(outcome_unknown())) }),
+            Err(SendError::Full(_)) => Box::pin(async { Err(shard_busy()) }),
+            Err(SendError::Closed(_)) => Box::pin(async { Err(shard_away()) }),
+        }
+    }
+
+    pub(crate) fn draw_128(&self) -> u128 {
+        (u128::from(draw_u64(&*self.chance)) << 64) | u128::from(draw_u64(&*self.chance))
+    }
+}
+
+fn shard_busy() -> Refusal {
+    Refusal::new(
+        RefusalKind::Limited,
+        "shard_busy",
+        "the part of the cell that owns this has as many requests waiting as it may hold",
+        "send the same request again in a moment; nothing was done",
+    )
+}

@@ -1,0 +1,240 @@
+//! A node: every role in one process, the same in production and under simulation.
+//!
+//! Owns: starting in order (cell, shards, worker), readiness and the drain. Must never: make threads
+//! or read the environment; `main` and the simulator hand everything in. Next: `gateway.rs`,
+//! `cell.rs`, `../shell/`, `../worker/`.
+
+pub mod cell;
+pub mod gateway;
+pub mod lanes;
+pub mod notes;
+mod reads;
+
+use crate::chance::{SharedChance, draw_u64};
+use crate::clock::SharedClock;
+use crate::node::gateway::NodeGateway;
+use crate::node::lanes::{Lane, start_on};
+use crate::node::notes::{Notes, Waiters};
+use crate::shell::fetch::SharedStore;
+use crate::shell::load::OpenPlan;
+use crate::shell::messages::ToShard;
+use crate::shell::shard_actor::{Fatal, ShardActor, ShardParts};
+use crate::targets::TargetRunner;
+use crate::worker::{ToWorker, WorkerActor, WorkerParts};
+use actix::Addr;
+use fencepost_core::ids::{JobId, ShardMap, WorkerId};
+use fencepost_core::job::{Job, JobState};
+use fencepost_core::limits;
+use fencepost_core::name::Name;
+use fencepost_core::row::CellRow;
+use fencepost_core::scheduler_shard::io::FireNote;
+use fencepost_core::time::Span;
+use fencepost_core::worker::WorkerConfig;
+use fencepost_storage::store::{OpenError, StoreError};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Settings of a node.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Its name; assignments and leases name it.
+    pub name: Name,
+    /// Shards of a new cell; an existing cell keeps its own.
+    pub shards: u16,
+    /// Attempts that its worker runs at once.
+    pub slots: u32,
+    /// Only these queues; empty means all.
+    pub queues: Vec<Name>,
+    /// Length of an attempt's lease.
+    pub lease: Span,
+    /// Interval of heartbeats.
+    pub heartbeat: Span,
+    /// How long a drain waits for attempts in flight.
+    pub drain: Span,
+}
+
+/// What a node works with.
+pub struct NodeParts {
+    /// The store.
+    pub store: SharedStore,
+    /// Id of the cell if it is made now; the store's own identity names it.
+    pub cell: u128,
+    /// Its clocks.
+    pub clock: SharedClock,
+    /// Its chance.
+    pub chance: SharedChance,
+    /// Carries out targets.
+    pub runner: TargetRunner,
+    /// Where its actors live, at least one.
+    pub lanes: Vec<Lane>,
+    /// Who is told of news.
+    pub notes: Vec<Arc<dyn Notes>>,
+    /// Ends the process.
+    pub fatal: Fatal,
+}
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store does not answer or is broken.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A scope could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The cell's facts are not as they must be.
+    #[error("{0}")]
+    Cell(String),
+}
+
+/// A running node.
+pub struct Node {
+    /// For the API.
+    pub gateway: Arc<NodeGateway>,
+    /// The cell's facts.
+    pub cell: CellRow,
+    shards: Vec<Addr<ShardActor>>,
+    worker: Addr<WorkerActor>,
+    worker_id: WorkerId,
+    drain: Span,
+}
+
+impl NodeConfig {
+    /// Defaults under this name.
+    pub fn new(name: Name) -> NodeConfig {
+        NodeConfig {
+            name,
+            shards: limits::SHARD_COUNT_DEFAULT,
+            slots: limits::WORKER_SLOTS_DEFAULT,
+            queues: Vec::new(),
+            lease: Span::from_millis(limits::LEASE_MS),
+            heartbeat: Span::from_millis(limits::HEARTBEAT_MS),
+            drain: Span::from_millis(limits::DRAIN_MS),
+        }
+    }
+}
+
+/// Starts a node: settles the cell, then starts every shard and the worker. Shards open by
+/// themselves; `Node::ready` waits for them.
+pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, StartError> {
+    let cell = cell::settle_cell(&parts, &config.name, config.shards).await?;
+    let map = ShardMap::new(cell.shards).ok_or_else(|| StartError::Cell("the cell has no shards".into()))?;
+    let waiters = Arc::new(Waiters::default());
+    let mut sinks = parts.notes.clone();
+    sinks.push(Arc::new(WaitersNotes(waiters.clone())));
+    let worker_id = WorkerId {
+        node: config.name.clone(),
+        boot: draw_u64(&*parts.chance),
+    };
+    let shard_parts = |shard| ShardParts {
+        store: parts.store.clone(),
+        clock: parts.clock.clone(),
+        chance: parts.chance.clone(),
+        fatal: parts.fatal.clone(),
+        notes: Arc::new(AllNotes(sinks.clone())),
+        plan: OpenPlan {
+            shard,
+            map,
+            generation: cell.generation,
+            node: config.name.clone(),
+            local: Some(worker_id.clone()),
+        },
+        lease: config.lease,
+        heartbeat: config.heartbeat,
+    };
+    let gone = || StartError::Cell("a lane ended before its actors started".into());
+    let mut shards = Vec::with_capacity(usize::from(map.count()));
+    for (shard, lane) in map.shards().zip(parts.lanes.iter().cycle()) {
+        let parts = shard_parts(shard);
+        shards.push(start_on(lane, move || ShardActor::new(parts)).await.ok_or_else(gone)?);
+    }
+    let mut settings = WorkerConfig::new(config.slots, map);
+    settings.queues = config.queues.clone();
+    settings.heartbeat = config.heartbeat;
+    let worker_parts = WorkerParts {
+        clock: parts.clock.clone(),
+        runner: parts.runner.clone(),
+        id: worker_id.clone(),
+        config: settings,
+        shards: shards.clone(),
+    };
+    let lane = parts.lanes.last().ok_or_else(gone)?;
+    let worker = start_on(lane, move || WorkerActor::new(worker_parts))
+        .await
+        .ok_or_else(gone)?;
+    let gateway = NodeGateway::new(&parts, map, &cell, shards.clone(), waiters);
+    Ok(Node {
+        gateway: Arc::new(gateway),
+        cell,
+        shards,
+        worker,
+        worker_id,
+        drain: config.drain,
+    })
+}
+
+impl Node {
+    /// Waits until every shard is open, loaded and steps.
+    pub async fn ready(&self) {
+        while !self.gateway.probe_shards().await {
+            self.gateway.pause().await;
+        }
+        self.gateway.set_ready(true);
+    }
+
+    /// Not ready at once, no new grants; what is in flight finishes or is handed back within the
+    /// limit; everything stamped becomes durable.
+    pub async fn drain(&self) {
+        self.gateway.set_draining();
+        let (tell, drained) = oneshot::channel();
+        if self.worker.send(ToWorker::Drain(self.drain, tell)).await.is_ok() {
+            let limit = self.drain + Span::from_secs(2);
+            self.gateway.within(limit, drained).await;
+        }
+        for shard in &self.shards {
+            let (tell, settled) = oneshot::channel();
+            let _ = shard.send(ToShard::Drain).await;
+            let _ = shard.send(ToShard::WorkerGone(self.worker_id.clone())).await;
+            if shard.send(ToShard::Settled(tell)).await.is_ok() {
+                self.gateway.within(Span::from_secs(2), settled).await;
+            }
+        }
+    }
+}
+
+/// Tells every sink.
+struct AllNotes(Vec<Arc<dyn Notes>>);
+
+impl Notes for AllNotes {
+    fn job_changed(&self, job: &Job) {
+        self.0.iter().for_each(|notes| notes.job_changed(job));
+    }
+
+    fn attempt_ended(&self, job: &Job) {
+        self.0.iter().for_each(|notes| notes.attempt_ended(job));
+    }
+
+    fn job_purged(&self, id: JobId, state: JobState) {
+        self.0.iter().for_each(|notes| notes.job_purged(id, state));
+    }
+
+    fn fired(&self, note: &FireNote) {
+        self.0.iter().for_each(|notes| notes.fired(note));
+    }
+}
+
+struct WaitersNotes(Arc<Waiters>);
+
+impl Notes for WaitersNotes {
+    fn job_changed(&self, job: &Job) {
+        self.0.job_changed(job);
+    }
+
+    fn attempt_ended(&self, job: &Job) {
+        self.0.job_changed(job);
+    }
+
+    fn job_purged(&self, _: JobId, _: JobState) {}
+
+    fn fired(&self, _: &FireNote) {}
+}

@@ -1,0 +1,354 @@
+//! Reads for the API: rows as the store shows them, synced and no other (PROTOCOL F35).
+//!
+//! Owns: views of jobs, schedules and fates. Must never: feed a decision of a machine. Next:
+//! `gateway.rs`.
+
+use crate::gateway::{
+    Answer, FateQuery, Gateway, Health, JobRange, JobView, NodeFacts, Page, ScheduleFacts, ShardReply, ShardRequest,
+};
+use crate::node::gateway::NodeGateway;
+use crate::shell::fetch::{BadRow, SharedStore, read_all, read_page, read_rows};
+use fencepost_core::fate::FateSpan;
+use fencepost_core::ids::{Incarnation, JobId, ShardId, ShardMap, Slot};
+use fencepost_core::job::JobState;
+use fencepost_core::limits;
+use fencepost_core::name::Name;
+use fencepost_core::refusal::{Refusal, RefusalKind};
+use fencepost_core::row::{QuarantineRow, Row, RowKey};
+use fencepost_core::schedule::{CursorRow, EditRow};
+use fencepost_core::scheduler_shard::view_of;
+use fencepost_core::time::{Span, StoreTime};
+use fencepost_storage::keys::{KeyRange, Kind, key_bytes};
+use fencepost_storage::store::StoreError;
+use std::sync::Arc;
+
+impl Gateway for NodeGateway {
+    fn shard_map(&self) -> ShardMap {
+        self.map
+    }
+
+    fn call(&self, shard: ShardId, request: ShardRequest) -> Answer<ShardReply> {
+        self.call_shard(shard, request)
+    }
+
+    fn now(&self) -> StoreTime {
+        self.stated().time
+    }
+
+    fn draw(&self) -> u128 {
+        self.draw_128()
+    }
+
+    fn job(&self, id: JobId) -> Answer<Option<JobView>> {
+        let store = self.store.clone();
+        Box::pin(async move { Ok(read_views(&store, vec![id]).await?.into_iter().next()) })
+    }
+
+    fn wait_job(&self, id: JobId, timeout: Span) -> Answer<Option<JobView>> {
+        let store = self.store.clone();
+        let waiters = self.waiters.clone();
+        let told = waiters.wait(id);
+        let limit = self.clock.sleep(timeout);
+        Box::pin(async move {
+            let before = read_views(&store, vec![id]).await?.into_iter().next();
+            let ended = |view: &JobView| view.job.state.is_finished() || view.job.state == JobState::Uncertain;
+            if before.as_ref().is_none_or(ended) {
+                waiters.forget(id);
+                return Ok(before);
+            }
+            futures_util::future::select(told, limit).await;
+            waiters.forget(id);
+            Ok(read_views(&store, vec![id]).await?.into_iter().next())
+        })
+    }
+
+    fn jobs(&self, range: JobRange, after: Option<JobId>, limit: usize) -> Answer<Page<JobView, JobId>> {
+        let store = self.store.clone();
+        Box::pin(async move { read_job_page(&store, range, after, limit.min(limits::SCAN_ROWS_MAX)).await })
+    }
+
+    fn schedule(&self, name: (Name, Name)) -> Answer<Option<ScheduleFacts>> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let slot = Slot::of_schedule(&name.0, &name.1);
+            let key = RowKey::Cursor(slot, name.0.clone(), name.1.clone());
+            match read_one(&store, key).await? {
+                Some(Row::Cursor(cursor)) => read_schedule(&store, *cursor).await,
+                _ => Ok(None),
+            }
+        })
+    }
+
+    fn schedules(&self, after: Option<(Name, Name)>, limit: usize) -> Answer<Page<ScheduleFacts, (Name, Name)>> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let whole = KeyRange::cursors(all_slots());
+            let range = match &after {
+                Some((tenant, name)) => {
+                    let slot = Slot::of_schedule(tenant, name);
+                    whole.after(&key_bytes(&RowKey::Cursor(slot, tenant.clone(), name.clone())))
+                }
+                None => whole,
+            };
+            let page = read_page(&store, range, limit.min(limits::SCAN_ROWS_MAX))
+                .await
+                .map_err(away)?;
+            let mut items = Vec::with_capacity(page.rows.len());
+            let mut last = None;
+            for (_, row) in page.rows {
+                let Row::Cursor(cursor) = row else { continue };
+                last = Some((cursor.tenant.clone(), cursor.name.clone()));
+                items.extend(read_schedule(&store, *cursor).await?);
+            }
+            Ok(Page {
+                items,
+                next: page.next.and(last),
+            })
+        })
+    }
+
+    fn fates(&self, query: FateQuery) -> Answer<Page<FateSpan, (StoreTime, StoreTime)>> {
+        let store = self.store.clone();
+        Box::pin(async move { read_fates(&store, query).await })
+    }
+
+    fn edits(&self, name: (Name, Name), incarnation: Option<Incarnation>, limit: usize) -> Answer<Vec<EditRow>> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let range = match &incarnation {
+                Some(life) => KeyRange::of_life(Kind::Edit, &name.0, &name.1, life),
+                None => KeyRange::of_schedule(Kind::Edit, &name.0, &name.1),
+            };
+            let page = read_page(&store, range, limit.min(limits::SCAN_ROWS_MAX))
+                .await
+                .map_err(away)?;
+            let edit = |row| match row {
+                Row::Edit(edit) => Some(*edit),
+                _ => None,
+            };
+            Ok(page.rows.into_iter().filter_map(|(_, row)| edit(row)).collect())
+        })
+    }
+
+    fn quarantines(&self, limit: usize) -> Answer<Vec<QuarantineRow>> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let range = KeyRange::kind(Kind::Quarantine);
+            let page = read_page(&store, range, limit.min(limits::SCAN_ROWS_MAX))
+                .await
+                .map_err(away)?;
+            let quarantine = |row| match row {
+                Row::Quarantine(row) => Some(*row),
+                _ => None,
+            };
+            Ok(page.rows.into_iter().filter_map(|(_, row)| quarantine(row)).collect())
+        })
+    }
+
+    fn health(&self) -> Health {
+        let mut reasons = Vec::new();
+        if self.is_draining() {
+            reasons.push("draining".to_owned());
+        } else if !self.is_ready() {
+            let open = self.last_probes().iter().filter(|probe| probe.open).count();
+            reasons.push(format!("starting: {open} of {} shards are open", self.map.count()));
+        }
+        Health {
+            live: true,
+            ready: self.is_ready(),
+            draining: self.is_draining(),
+            reasons,
+        }
+    }
+
+    fn facts(&self) -> Answer<NodeFacts> {
+        let stated = self.stated();
+        let schedules = self.last_probes().iter().map(|probe| probe.schedules).sum();
+        let quarantined = self.quarantines(limits::PAGE_ITEMS_MAX);
+        let store = self.store.describe();
+        let facts = NodeFacts {
+            cell: self.cell,
+            generation: self.generation,
+            shards: self.map.count(),
+            engine: store.engine,
+            folder: store.folder,
+            high_water: store.high_water,
+            chain: store.chain,
+            store_time: stated.time,
+            doubt: stated.doubt,
+            zone_version: fencepost_core::zone::ZoneVersion::bundled().as_str().to_owned(),
+            schedules,
+            quarantined: 0,
+        };
+        Box::pin(async move {
+            Ok(NodeFacts {
+                quarantined: quarantined.await?.len() as u64,
+                ..facts
+            })
+        })
+    }
+}
+
+async fn read_job_page(
+    store: &SharedStore,
+    range: JobRange,
+    after: Option<JobId>,
+    limit: usize,
+) -> Result<Page<JobView, JobId>, Refusal> {
+    let (whole, key): (KeyRange, fn(JobId) -> RowKey) = match range {
+        JobRange::All => (KeyRange::jobs(all_slots()), RowKey::Job),
+        JobRange::Slot(slot) => {
+            let first = u32::from(slot.number());
+            (KeyRange::jobs((first, first + 1)), RowKey::Job)
+        }
+        JobRange::Dead => (KeyRange::dead_letters(all_slots()), RowKey::DeadLetter),
+        JobRange::Uncertain => (KeyRange::parked(all_slots()), RowKey::Parked),
+    };
+    let range = match after {
+        Some(id) => whole.after(&key_bytes(&key(id))),
+        None => whole,
+    };
+    let page = read_page(store, range, limit).await.map_err(away)?;
+    let ids: Vec<JobId> = page.rows.iter().filter_map(|(_, row)| id_of(row)).collect();
+    let next = page.next.and(ids.last().copied());
+    Ok(Page {
+        items: read_views(store, ids).await?,
+        next,
+    })
+}
+
+fn id_of(row: &Row) -> Option<JobId> {
+    match row {
+        Row::Job(job) => Some(job.id),
+        Row::DeadLetter(row) => Some(row.id),
+        Row::Parked(row) => Some(row.id),
+        _ => None,
+    }
+}
+
+async fn read_views(store: &SharedStore, ids: Vec<JobId>) -> Result<Vec<JobView>, Refusal> {
+    let mut keys: Vec<RowKey> = ids.iter().copied().map(RowKey::Job).collect();
+    keys.extend(ids.iter().copied().map(RowKey::Leased));
+    let (mut rows, _) = read_rows(store, &keys).await.map_err(away)?;
+    let mut views = Vec::with_capacity(ids.len());
+    for id in ids {
+        let Some(Row::Job(job)) = rows.remove(&RowKey::Job(id)).flatten() else {
+            continue;
+        };
+        let leased = match rows.remove(&RowKey::Leased(id)).flatten() {
+            Some(Row::Leased(leased)) => Some(Arc::from(leased)),
+            _ => None,
+        };
+        views.push(JobView {
+            job: Arc::from(job),
+            leased,
+        });
+    }
+    Ok(views)
+}
+
+async fn read_schedule(store: &SharedStore, cursor: CursorRow) -> Result<Option<ScheduleFacts>, Refusal> {
+    let slot = Slot::of_schedule(&cursor.tenant, &cursor.name);
+    let key = RowKey::Definition(
+        slot,
+        cursor.tenant.clone(),
+        cursor.name.clone(),
+        cursor.incarnation,
+        cursor.definition,
+    );
+    let Some(Row::Definition(definition)) = read_one(store, key).await? else {
+        return Ok(None);
+    };
+    let mut bad = Vec::new();
+    let range = KeyRange::of_life(Kind::Backlog, &cursor.tenant, &cursor.name, &cursor.incarnation);
+    let rows = read_all(store, range, &mut bad).await.map_err(away)?;
+    let backlogs = rows.into_iter().filter_map(|row| match row {
+        Row::Backlog(row) => Some(*row),
+        _ => None,
+    });
+    Ok(Some(ScheduleFacts {
+        backlogs: backlogs.collect(),
+        view: view_of(*definition, cursor),
+    }))
+}
+
+async fn read_fates(store: &SharedStore, query: FateQuery) -> Result<Page<FateSpan, (StoreTime, StoreTime)>, Refusal> {
+    let (tenant, name) = &query.name;
+    let key = RowKey::Cursor(Slot::of_schedule(tenant, name), tenant.clone(), name.clone());
+    let cursor = match read_one(store, key).await? {
+        Some(Row::Cursor(cursor)) => Some(cursor),
+        _ => None,
+    };
+    let Some(life) = query.incarnation.or(cursor.as_ref().map(|cursor| cursor.incarnation)) else {
+        return Ok(Page {
+            items: Vec::new(),
+            next: None,
+        });
+    };
+    let whole = KeyRange::of_life(Kind::Fate, tenant, name, &life);
+    let start = query.from.map_or(whole.clone(), |from| {
+        KeyRange::fates_between(tenant, name, &life, from, StoreTime::MAX)
+    });
+    let range = match query.after {
+        Some((to, from)) => {
+            let key = RowKey::Fate(
+                Slot::of_schedule(tenant, name),
+                tenant.clone(),
+                name.clone(),
+                life,
+                to,
+                from,
+            );
+            start.after(&key_bytes(&key))
+        }
+        None => start,
+    };
+    let page = read_page(store, range, query.limit.min(limits::SCAN_ROWS_MAX))
+        .await
+        .map_err(away)?;
+    let begins_in_time = |span: &FateSpan| query.to.is_none_or(|to| span.from < to);
+    let closed = page.rows.into_iter().filter_map(|(_, row)| match row {
+        Row::Fate(row) => Some(row.span),
+        _ => None,
+    });
+    let mut items: Vec<FateSpan> = closed.filter(begins_in_time).collect();
+    let next = page.next.and(items.last().map(|span| (span.to, span.from)));
+    let open = cursor
+        .filter(|cursor| cursor.incarnation == life)
+        .and_then(|cursor| cursor.open);
+    if next.is_none() {
+        items.extend(open.filter(|span| begins_in_time(span) && query.from.is_none_or(|from| span.to > from)));
+    }
+    Ok(Page { items, next })
+}
+
+async fn read_one(store: &SharedStore, key: RowKey) -> Result<Option<Row>, Refusal> {
+    let (mut rows, bad) = read_rows(store, std::slice::from_ref(&key)).await.map_err(away)?;
+    match bad.into_iter().next() {
+        Some(row) => Err(unreadable(&row)),
+        None => Ok(rows.remove(&key).flatten()),
+    }
+}
+
+fn all_slots() -> (u32, u32) {
+    (0, limits::SLOT_COUNT)
+}
+
+fn away(error: StoreError) -> Refusal {
+    Refusal::new(
+        RefusalKind::Unavailable,
+        "store_unavailable",
+        error.to_string(),
+        "try again in a moment",
+    )
+}
+
+fn unreadable(row: &BadRow) -> Refusal {
+    let detail = format!("the row that says so cannot be read: {}", row.reason);
+    Refusal::new(
+        RefusalKind::Unavailable,
+        "row_unreadable",
+        detail,
+        "see the quarantine list and the log",
+    )
+}

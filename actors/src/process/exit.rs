@@ -1,0 +1,36 @@
+//! Exit codes of a server process, in one place. The command line's own are in `docs/cli.md`.
+//!
+//! Owns: the numbers and the one call that ends a process at once. Must never: be called on a path
+//! that could still answer a client. Next: `panics.rs`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Drained and stopped.
+pub const STOPPED: u8 = 0;
+/// The store is broken or poisoned: nothing more is acknowledged.
+pub const STORE_BROKEN: u8 = 70;
+/// Fencepost itself failed (a panic anywhere but in a user's handler).
+pub const PANIC: u8 = 71;
+/// The store refused to open: damaged, newer, or in use by another process.
+pub const STORE_REFUSED: u8 = 72;
+/// The listener could not be bound or is not allowed.
+pub const LISTEN_REFUSED: u8 = 73;
+/// A second signal: stopped at once, without a drain.
+pub const SECOND_SIGNAL: u8 = 130;
+
+/// A code for `main` to return.
+pub fn code(code: u8) -> ExitCode {
+    ExitCode::from(code)
+}
+
+/// Ends the process now: no destructors, no drain. What was acknowledged is durable.
+#[allow(
+    clippy::disallowed_methods,
+    clippy::exit,
+    reason = "the one place that ends the process"
+)]
+pub fn end_now(code: u8, why: &str) -> ! {
+    let _ = writeln!(std::io::stderr().lock(), "fencepost: {why} (exit code {code})");
+    std::process::exit(i32::from(code))
+}

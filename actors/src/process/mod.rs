@@ -1,0 +1,16 @@
+//! The process around a node: exit codes, panics, signals, threads.
+//!
+//! Owns: what only production's `main` may do. Must never: be used by the simulator. Next:
+//! `serve.rs`, `exit.rs`.
+
+pub mod exit;
+pub mod panics;
+#[cfg(not(madsim))]
+mod samples;
+pub mod say;
+#[cfg(not(madsim))]
+pub mod serve;
+#[cfg(not(madsim))]
+mod signals;
+#[cfg(not(madsim))]
+mod threads;

@@ -1,0 +1,219 @@
+//! A server process: store, node and API from start to drain.
+//!
+//! Owns: the order of starting and stopping, and the exit codes on the way. Must never: hold logic of
+//! a part. Next: `../node/`, `../api/server.rs`, `samples.rs`.
+
+use crate::api::server::{ApiConfig, ApiServer, HttpLimits};
+use crate::api::token::{TokenDigest, read_or_make_token, token_text};
+use crate::chance::{Chance, SharedChance, SystemChance, draw_u64};
+use crate::clock::{SharedClock, SystemClock};
+use crate::gateway::Gateway;
+use crate::node::notes::Notes;
+use crate::node::{Node, NodeConfig, NodeParts, run_node};
+use crate::process::say::say;
+use crate::process::signals::Signals;
+use crate::process::{exit, panics, samples, threads};
+use crate::shell::fetch::SharedStore;
+use crate::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
+use crate::telemetry::console::ConsoleNotes;
+use crate::telemetry::logging::{self, LogFormat, LogNotes};
+use crate::telemetry::metrics::{self, MetricNotes};
+use fencepost_core::time::{Monotonic, Span, StoreTime};
+use fencepost_storage::fjall_store::{FjallStore, NewStore, Options};
+use fencepost_storage::model::ModelStore;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How a server is started.
+pub struct ServeOptions {
+    /// Where the store lies; `None` keeps everything in memory.
+    pub folder: Option<PathBuf>,
+    /// Where the API listens; loopback only.
+    pub listen: SocketAddr,
+    /// Settings of the node.
+    pub node: NodeConfig,
+    /// What targets may do.
+    pub targets: TargetsConfig,
+    /// Rust handlers.
+    pub handlers: HandlerRegistry,
+    /// Makes sample schedules in an empty store and prints a line for each attempt.
+    pub dev: bool,
+    /// Threads for shards; `None` is one per processor.
+    pub lanes: Option<usize>,
+    /// Log lines.
+    pub log: LogFormat,
+    /// Default log level.
+    pub level: String,
+}
+
+/// What went wrong before the server served, with its exit code.
+struct Refused {
+    code: u8,
+    why: String,
+}
+
+impl Refused {
+    fn new(code: u8, why: impl std::fmt::Display) -> Refused {
+        Refused {
+            code,
+            why: why.to_string(),
+        }
+    }
+}
+
+/// Runs a server until it is told to stop; returns its exit code.
+pub fn serve(options: ServeOptions) -> ExitCode {
+    logging::start(options.log, &options.level);
+    panics::end_on_panic();
+    match threads::main_system().block_on(run(options)) {
+        Ok(()) => exit::code(exit::STOPPED),
+        Err(refused) => {
+            say(&format!("fencepost: {} (exit code {})", refused.why, refused.code));
+            exit::code(refused.code)
+        }
+    }
+}
+
+async fn run(options: ServeOptions) -> Result<(), Refused> {
+    let mut signals = Signals::listen().map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
+    let chance: SharedChance = Arc::new(SystemChance);
+    let clock: SharedClock = Arc::new(SystemClock::new());
+    let (store, cell) = open_store(&options, &clock, &*chance)?;
+    let render = metrics::install();
+    let node = start_node(&options, store, cell, clock.clone(), chance.clone()).await?;
+    let (tell_stop, stop) = watch::channel(false);
+    let api = bind_api(&options, &node, render, &*chance).await?;
+    let address = api.address();
+    let (tell_served, served) = tokio::sync::oneshot::channel();
+    crate::net::rt::spawn_local(async move {
+        api.serve(stop, Duration::from_secs(5)).await;
+        let _ = tell_served.send(());
+    });
+    announce(&options, address);
+    node.ready().await;
+    if options.dev {
+        samples::make(&*node.gateway).await;
+    }
+    tracing::info!(%address, "ready");
+    signals.next().await;
+    crate::net::rt::spawn_local(signals.end_on_next());
+    tracing::info!("draining");
+    node.drain().await;
+    let _ = tell_stop.send(true);
+    let _ = served.await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn open_store(
+    options: &ServeOptions,
+    clock: &SharedClock,
+    chance: &dyn Chance,
+) -> Result<(SharedStore, u128), Refused> {
+    let draw = || (u128::from(draw_u64(chance)) << 64) | u128::from(draw_u64(chance));
+    let ticking = Arc::new(StoreTicks(clock.clone()));
+    let Some(folder) = &options.folder else {
+        let sleeper = clock.clone();
+        let store = ModelStore::new(ticking, Arc::new(move |span: Span| sleeper.sleep(span)));
+        return Ok((Arc::new(store), draw()));
+    };
+    let fresh = NewStore {
+        store: draw(),
+        cell: draw(),
+    };
+    let started = FjallStore::start(folder, Options::new(fresh, ticking).on_broken(|why| store_broke(why)));
+    let store = started.map_err(|error| Refused::new(exit::STORE_REFUSED, error))?;
+    let cell = store.identity().cell;
+    Ok((Arc::new(store), cell))
+}
+
+fn store_broke(why: &str) {
+    exit::end_now(
+        exit::STORE_BROKEN,
+        &format!("the store is broken: {why}; nothing more is acknowledged"),
+    )
+}
+
+async fn start_node(
+    options: &ServeOptions,
+    store: SharedStore,
+    cell: u128,
+    clock: SharedClock,
+    chance: SharedChance,
+) -> Result<Node, Refused> {
+    let mut notes: Vec<Arc<dyn Notes>> = vec![Arc::new(LogNotes), Arc::new(MetricNotes)];
+    if options.dev {
+        notes.push(Arc::new(ConsoleNotes));
+    }
+    let targets = options.targets.clone().with_own_ports([options.listen.port()]);
+    let parts = NodeParts {
+        store,
+        cell,
+        clock,
+        chance,
+        runner: TargetRunner::new(targets, options.handlers.clone()),
+        lanes: threads::make_lanes(options.lanes.unwrap_or_else(threads::processors)),
+        notes,
+        fatal: Arc::new(|why: String| store_broke(&why)),
+    };
+    run_node(options.node.clone(), parts)
+        .await
+        .map_err(|error| Refused::new(exit::STORE_REFUSED, error))
+}
+
+async fn bind_api(
+    options: &ServeOptions,
+    node: &Node,
+    render: crate::api::server::RenderMetrics,
+    chance: &dyn Chance,
+) -> Result<ApiServer, Refused> {
+    let draw = || (u128::from(draw_u64(chance)) << 64) | u128::from(draw_u64(chance));
+    let token = match &options.folder {
+        Some(folder) => read_or_make_token(folder, [draw(), draw()])
+            .map_err(|refusal| Refused::new(exit::STORE_REFUSED, refusal))?,
+        None => token_text([draw(), draw()]),
+    };
+    let config = ApiConfig {
+        listen: options.listen,
+        host_names: Vec::new(),
+        token: TokenDigest::of(&token),
+        targets: options.targets.clone(),
+        limits: HttpLimits::default(),
+        metrics: Some(render),
+    };
+    let gateway: Arc<dyn Gateway> = node.gateway.clone();
+    if options.folder.is_none() {
+        say(&format!("token: {token} (in memory; put it into FENCEPOST_TOKEN)"));
+    }
+    ApiServer::bind(config, gateway)
+        .await
+        .map_err(|refusal| Refused::new(exit::LISTEN_REFUSED, refusal))
+}
+
+fn announce(options: &ServeOptions, address: SocketAddr) {
+    say(&format!("fencepost {} on http://{address}", env!("CARGO_PKG_VERSION")));
+    if let Some(folder) = &options.folder {
+        say(&format!(
+            "store: {} · token: {}",
+            folder.display(),
+            folder.join("token").display()
+        ));
+    }
+}
+
+/// The node's clocks as a store wants them.
+struct StoreTicks(SharedClock);
+
+impl fencepost_storage::clock::Clock for StoreTicks {
+    fn wall(&self) -> StoreTime {
+        StoreTime(self.0.wall())
+    }
+
+    fn mono(&self) -> Monotonic {
+        self.0.mono()
+    }
+}

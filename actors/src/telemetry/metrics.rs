@@ -1,0 +1,68 @@
+//! Counters and histograms of a node, named for Prometheus.
+//!
+//! Owns: the names under `fencepost_`. Must never: carry a label with as many values as there are
+//! jobs, schedules or URLs. Next: the `/metrics` route in `../api/`.
+
+use crate::node::notes::Notes;
+use crate::telemetry::{last_attempt, lateness, result_word, state_word};
+use fencepost_core::ids::JobId;
+use fencepost_core::job::{Job, JobState};
+use fencepost_core::scheduler_shard::io::FireNote;
+use metrics::{counter, describe_counter, describe_histogram, histogram};
+use metrics_exporter_prometheus::PrometheusBuilder;
+use std::sync::Arc;
+
+/// Counts news.
+#[derive(Debug, Default)]
+pub struct MetricNotes;
+
+/// Installs the recorder of this process and returns what renders its page.
+pub fn install() -> Arc<dyn Fn() -> String + Send + Sync> {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let handle = recorder.handle();
+    // A second start in one process keeps the first recorder; its page then stays empty.
+    let _ = metrics::set_global_recorder(recorder);
+    describe();
+    Arc::new(move || handle.render())
+}
+
+/// Names and units, once per process.
+fn describe() {
+    describe_counter!("fencepost_jobs_total", "Jobs by the state that they moved to.");
+    describe_counter!("fencepost_attempts_total", "Ended attempts by result.");
+    describe_histogram!(
+        "fencepost_start_delay_seconds",
+        metrics::Unit::Seconds,
+        "From due to grant, first attempts."
+    );
+    describe_histogram!(
+        "fencepost_attempt_duration_seconds",
+        metrics::Unit::Seconds,
+        "From grant to outcome."
+    );
+    describe_counter!("fencepost_occurrences_total", "Occurrences by fate.");
+}
+
+impl Notes for MetricNotes {
+    fn job_changed(&self, job: &Job) {
+        counter!("fencepost_jobs_total", "state" => state_word(job.state)).increment(1);
+    }
+
+    fn attempt_ended(&self, job: &Job) {
+        let Some(attempt) = last_attempt(job) else { return };
+        counter!("fencepost_attempts_total", "result" => result_word(attempt.result)).increment(1);
+        let took = attempt.ended_at.since(attempt.granted_at);
+        histogram!("fencepost_attempt_duration_seconds").record(took.0 as f64 / 1e6);
+        if attempt.no == 1 {
+            histogram!("fencepost_start_delay_seconds").record(lateness(job, attempt).0 as f64 / 1e6);
+        }
+    }
+
+    fn job_purged(&self, _: JobId, state: JobState) {
+        counter!("fencepost_jobs_purged_total", "state" => state_word(state)).increment(1);
+    }
+
+    fn fired(&self, note: &FireNote) {
+        counter!("fencepost_occurrences_total", "fate" => note.kind.as_str()).increment(note.count.unwrap_or(1));
+    }
+}

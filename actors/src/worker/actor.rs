@@ -1,0 +1,238 @@
+//! The worker's actor: carries out the machine's orders, runs targets, tells what came out.
+//!
+//! Owns: the runs of one node. Must never: decide whether a lease still holds, or lose an outcome
+//! (runs wait for room in the mailbox). Next: `../targets/`, `../shell/messages.rs`.
+
+use crate::clock::SharedClock;
+use crate::net::rt::spawn_local;
+use crate::shell::messages::{FromWorker, ToShard};
+use crate::shell::shard_actor::ShardActor;
+use crate::targets::{AttemptContext, AttemptControl, TargetRunner, attempt_signal};
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
+use fencepost_core::ids::{JobId, ShardId, Token, WorkerId};
+use fencepost_core::job::{Job, Origin};
+use fencepost_core::lease_manager::io::Grant;
+use fencepost_core::limits;
+use fencepost_core::time::{Monotonic, Span, StoreTime};
+use fencepost_core::worker::io::{WorkerEffect, WorkerInput};
+use fencepost_core::worker::{WorkerConfig, WorkerMachine};
+use std::collections::{BTreeMap, VecDeque};
+use tokio::sync::oneshot;
+
+/// What a worker's actor works with.
+pub struct WorkerParts {
+    /// This node's clocks.
+    pub clock: SharedClock,
+    /// Carries out targets.
+    pub runner: TargetRunner,
+    /// Who it is.
+    pub id: WorkerId,
+    /// Settings.
+    pub config: WorkerConfig,
+    /// Owners of shards, by number.
+    pub shards: Vec<Addr<ShardActor>>,
+}
+
+/// A message for the worker.
+pub enum ToWorker {
+    /// A fact for the machine.
+    Input(WorkerInput),
+    /// Take nothing new; answer when nothing is left, at the latest after the span and a little.
+    Drain(Span, oneshot::Sender<()>),
+}
+
+impl actix::Message for ToWorker {
+    type Result = ();
+}
+
+/// The worker's actor.
+pub struct WorkerActor {
+    parts: WorkerParts,
+    machine: WorkerMachine,
+    running: BTreeMap<(JobId, Token), AttemptControl>,
+    timer: Option<(Monotonic, SpawnHandle)>,
+    drained: Vec<oneshot::Sender<()>>,
+    steps: u64,
+}
+
+impl WorkerActor {
+    /// Idle.
+    pub fn new(parts: WorkerParts) -> WorkerActor {
+        let machine = WorkerMachine::new(parts.config.clone());
+        WorkerActor {
+            parts,
+            machine,
+            running: BTreeMap::new(),
+            timer: None,
+            drained: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    fn step(&mut self, input: WorkerInput, ctx: &mut Context<WorkerActor>) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            let now = self.parts.clock.mono();
+            let mut effects = Vec::new();
+            if let WorkerInput::AttemptFinished { id, token, .. } = &input {
+                self.running.remove(&(*id, *token));
+            }
+            self.machine.step(now, input, &mut effects);
+            self.steps += 1;
+            if cfg!(debug_assertions) && self.steps.is_multiple_of(16) {
+                self.machine.check();
+            }
+            for effect in effects {
+                self.carry_out(effect, &mut inputs, ctx);
+            }
+        }
+        self.arm_timer(ctx);
+    }
+
+    fn carry_out(&mut self, effect: WorkerEffect, inputs: &mut VecDeque<WorkerInput>, ctx: &mut Context<WorkerActor>) {
+        match effect {
+            WorkerEffect::SendOffer {
+                shard,
+                offer,
+                slots,
+                queues,
+            } => {
+                self.send(shard, FromWorker::Offer { offer, slots, queues }, inputs);
+            }
+            WorkerEffect::SendHeartbeat { shard, beat, held } => {
+                self.send(shard, FromWorker::Heartbeat { beat, held }, inputs);
+            }
+            WorkerEffect::SendBegin { shard, id, token } => self.send(shard, FromWorker::Begin { id, token }, inputs),
+            WorkerEffect::SendOutcomes { shard, items } => self.send(shard, FromWorker::Outcomes { items }, inputs),
+            WorkerEffect::SendHandBack { shard, items } => self.send(shard, FromWorker::HandBack { items }, inputs),
+            WorkerEffect::StartAttempt { grant, left, .. } => self.start(grant, left, inputs, ctx),
+            WorkerEffect::ExtendAttempt { id, token, left } => {
+                if let Some(control) = self.running.get(&(id, token)) {
+                    control.extend_lease(left);
+                }
+            }
+            WorkerEffect::StopAttempt { id, token, reason } => {
+                if let Some(control) = self.running.get(&(id, token)) {
+                    control.stop(reason);
+                }
+            }
+            WorkerEffect::Drained => {
+                for drained in self.drained.drain(..) {
+                    let _ = drained.send(());
+                }
+            }
+        }
+    }
+
+    /// Sends to a shard; a full mailbox is told to the machine, which sends again later.
+    fn send(&mut self, shard: ShardId, message: FromWorker, inputs: &mut VecDeque<WorkerInput>) {
+        let message = ToShard::Worker(self.parts.id.clone(), message);
+        let sent = self
+            .parts
+            .shards
+            .get(usize::from(shard.0))
+            .is_some_and(|addr| addr.try_send(message).is_ok());
+        if !sent {
+            inputs.push_back(WorkerInput::ShardAway(shard));
+        }
+    }
+
+    fn start(&mut self, grant: Grant, left: Span, inputs: &mut VecDeque<WorkerInput>, ctx: &mut Context<WorkerActor>) {
+        let (id, token) = (grant.job.id, grant.token);
+        if let Some(outcome) = self.parts.runner.instant_outcome(&grant.job.spec.target) {
+            inputs.push_back(WorkerInput::AttemptFinished { id, token, outcome });
+            return;
+        }
+        let (control, signal) = attempt_signal(Some(left));
+        self.running.insert((id, token), control);
+        let attempt = attempt_context(&grant);
+        let runner = self.parts.runner.clone();
+        let worker = ctx.address();
+        spawn_local(async move {
+            let outcome = runner.run(attempt, signal).await;
+            let finished = ToWorker::Input(WorkerInput::AttemptFinished { id, token, outcome });
+            // Waits for room; fails only when the worker is gone, and then its leases are too.
+            let _ = worker.send(finished).await;
+        });
+    }
+
+    fn arm_timer(&mut self, ctx: &mut Context<WorkerActor>) {
+        let Some(at) = self.machine.next_wake() else { return };
+        if let Some((armed, handle)) = self.timer {
+            if armed <= at {
+                return;
+            }
+            ctx.cancel_future(handle);
+        }
+        let sleeping = self.parts.clock.sleep(at.since(self.parts.clock.mono()));
+        let handle = ctx.spawn(sleeping.into_actor(self).map(|(), worker, ctx| {
+            worker.timer = None;
+            worker.step(WorkerInput::Tick, ctx);
+        }));
+        self.timer = Some((at, handle));
+    }
+
+    fn drain(&mut self, within: Span, drained: oneshot::Sender<()>, ctx: &mut Context<WorkerActor>) {
+        self.drained.push(drained);
+        let limit = self.parts.clock.sleep(within);
+        ctx.spawn(
+            limit
+                .into_actor(self)
+                .map(|(), worker, ctx| worker.step(WorkerInput::DrainExpired, ctx)),
+        );
+        self.step(WorkerInput::Drain, ctx);
+    }
+}
+
+impl Actor for WorkerActor {
+    type Context = Context<WorkerActor>;
+
+    fn started(&mut self, ctx: &mut Context<WorkerActor>) {
+        ctx.set_mailbox_capacity(limits::MAILBOX_MAX);
+        for shard in &self.parts.shards {
+            let worker = ctx.address();
+            let link = std::sync::Arc::new(move |input| worker.try_send(ToWorker::Input(input)).is_ok());
+            let _ = shard.try_send(ToShard::WorkerHere(self.parts.id.clone(), link));
+        }
+        self.step(WorkerInput::Tick, ctx);
+    }
+}
+
+impl Handler<ToWorker> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, message: ToWorker, ctx: &mut Context<WorkerActor>) {
+        match message {
+            ToWorker::Input(input) => self.step(input, ctx),
+            ToWorker::Drain(within, drained) => self.drain(within, drained, ctx),
+        }
+    }
+}
+
+fn attempt_context(grant: &Grant) -> AttemptContext {
+    let job = &grant.job;
+    AttemptContext {
+        job: job.id,
+        schedule: schedule_of(job),
+        token: grant.token,
+        attempt: grant.attempt,
+        scheduled_for: scheduled_for(job),
+        timeout: job.spec.timeout,
+        target: job.spec.target.clone(),
+        payload: job.spec.payload.clone(),
+    }
+}
+
+fn schedule_of(job: &Job) -> Option<fencepost_core::name::Name> {
+    match &job.origin {
+        Origin::Occurrence { schedule, .. } => Some(schedule.clone()),
+        Origin::Request { .. } => None,
+    }
+}
+
+fn scheduled_for(job: &Job) -> StoreTime {
+    match &job.origin {
+        Origin::Occurrence { nominal, .. } => *nominal,
+        Origin::Request { .. } => job.due_at,
+    }
+}

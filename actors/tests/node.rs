@@ -1,0 +1,277 @@
+//! A whole node on the model store: from a request to a recorded outcome, and over a restart.
+//!
+//! Owns: the shell, the worker and the gateway together. Next: `sim/` for the same under faults.
+#![cfg(not(madsim))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test"
+)]
+
+use fencepost::chance::SystemChance;
+use fencepost::clock::{SharedClock, SystemClock};
+use fencepost::gateway::{FateQuery, Gateway, JobRange, ScheduleRequest, ShardReply, ShardRequest};
+use fencepost::node::lanes::local_lane;
+use fencepost::node::{Node, NodeConfig, NodeParts, run_node};
+use fencepost::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
+use fencepost_core::fate::FateKind;
+use fencepost_core::ids::{JobId, Slot};
+use fencepost_core::job::{Delivery, JobSpec, JobState, RetryPolicy};
+use fencepost_core::lease_manager::io::{CancelAnswer, CreateItem};
+use fencepost_core::name::Name;
+use fencepost_core::schedule::{MisfirePolicy, Rule, ScheduleSpec};
+use fencepost_core::target::{Payload, Target};
+use fencepost_core::time::{Span, StoreTime};
+use fencepost_storage::model::ModelStore;
+use std::sync::Arc;
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn spec(handler: &str) -> Arc<JobSpec> {
+    Arc::new(JobSpec {
+        tenant: name("default"),
+        queue: name("default"),
+        target: Target::Handler(name(handler)),
+        payload: Payload::empty(),
+        priority: 5,
+        tags: Vec::new(),
+        timeout: Span::from_secs(10),
+        retry: RetryPolicy {
+            attempt_count_max: 2,
+            backoff_first: Span::from_millis(1),
+            backoff_cap: Span::from_millis(2),
+        },
+        delivery: Delivery::AtLeastOnce,
+        expires_at: None,
+    })
+}
+
+struct World {
+    clock: SharedClock,
+    store: ModelStore,
+}
+
+/// The node's clock as the store wants it.
+struct StoreClock(SharedClock);
+
+impl fencepost_storage::clock::Clock for StoreClock {
+    fn wall(&self) -> StoreTime {
+        StoreTime(self.0.wall())
+    }
+
+    fn mono(&self) -> fencepost_core::time::Monotonic {
+        self.0.mono()
+    }
+}
+
+impl World {
+    fn new() -> World {
+        let clock: SharedClock = Arc::new(SystemClock::new());
+        let sleeper = clock.clone();
+        let store = ModelStore::new(
+            Arc::new(StoreClock(clock.clone())),
+            Arc::new(move |span| sleeper.sleep(span)),
+        );
+        World { clock, store }
+    }
+
+    async fn start(&self) -> Node {
+        let parts = NodeParts {
+            store: Arc::new(self.store.clone()),
+            cell: 1,
+            clock: self.clock.clone(),
+            chance: Arc::new(SystemChance),
+            runner: TargetRunner::new(TargetsConfig::for_dev(), HandlerRegistry::default()),
+            lanes: vec![local_lane()],
+            notes: Vec::new(),
+            fatal: Arc::new(|reason| panic!("the store broke: {reason}")),
+        };
+        let mut config = NodeConfig::new(name("local"));
+        config.shards = 4;
+        let node = run_node(config, parts).await.unwrap();
+        node.ready().await;
+        node
+    }
+}
+
+fn item(id: JobId, handler: &str) -> CreateItem {
+    CreateItem {
+        id,
+        spec: spec(handler),
+        due_at: None,
+        grace: None,
+        key: None,
+        key_row: None,
+        existing: None,
+    }
+}
+
+fn fresh(node: &Node) -> JobId {
+    let drawn = node.gateway.draw().to_be_bytes();
+    let mut chance = [0; 14];
+    chance.copy_from_slice(&drawn[..14]);
+    JobId::fresh(Slot::of(&[&drawn]), chance)
+}
+
+async fn create(node: &Node, item: CreateItem) -> JobId {
+    let shard = node.gateway.shard_map().shard_of(item.id.slot());
+    match node
+        .gateway
+        .call(shard, ShardRequest::CreateJobs(vec![item]))
+        .await
+        .unwrap()
+    {
+        ShardReply::Created(mut items) => items.remove(0).unwrap().id,
+        other => panic!("not created: {other:?}"),
+    }
+}
+
+fn run<F: Future<Output = ()>>(test: F) {
+    actix::System::new().block_on(test);
+}
+
+#[test]
+fn a_job_runs_and_its_outcome_is_recorded() {
+    run(async {
+        let node = World::new().start().await;
+        let id = create(&node, item(fresh(&node), "noop")).await;
+        let view = node.gateway.wait_job(id, Span::from_secs(10)).await.unwrap().unwrap();
+        assert_eq!(view.job.state, JobState::Succeeded);
+        assert_eq!(view.job.attempts.len(), 1);
+        assert_eq!(view.job.attempts[0].no, 1);
+    });
+}
+
+#[test]
+fn a_job_without_a_handler_is_tried_by_its_policy_and_then_dead() {
+    run(async {
+        let node = World::new().start().await;
+        let id = create(&node, item(fresh(&node), "missing")).await;
+        let view = node.gateway.wait_job(id, Span::from_secs(10)).await.unwrap().unwrap();
+        assert_eq!(view.job.state, JobState::Dead);
+        assert_eq!(view.job.attempts.len(), 2);
+        let dead = node.gateway.jobs(JobRange::Dead, None, 10).await.unwrap();
+        assert_eq!(dead.items.len(), 1);
+    });
+}
+
+#[test]
+fn same_key_makes_one_job_also_when_all_ask_at_once() {
+    run(async {
+        let node = World::new().start().await;
+        let asked = (0..50).map(|_| {
+            let key: Arc<str> = "k".into();
+            let slot = Slot::of_key(&name("default"), &key);
+            let drawn = node.gateway.draw().to_be_bytes();
+            let mut chance = [0; 14];
+            chance.copy_from_slice(&drawn[..14]);
+            let mut item = item(JobId::fresh(slot, chance), "noop");
+            item.key = Some((key, [7; 32]));
+            create(&node, item)
+        });
+        let ids = futures_util::future::join_all(asked).await;
+        assert!(ids.iter().all(|id| *id == ids[0]), "50 at once: one job");
+    });
+}
+
+#[test]
+fn a_cancelled_job_never_starts() {
+    run(async {
+        let node = World::new().start().await;
+        let mut late = item(fresh(&node), "noop");
+        late.due_at = Some(node.gateway.now() + Span::from_secs(3_600));
+        let id = create(&node, late).await;
+        let shard = node.gateway.shard_map().shard_of(id.slot());
+        let answer = node.gateway.call(shard, ShardRequest::CancelJob(id)).await.unwrap();
+        assert!(matches!(answer, ShardReply::Cancel(CancelAnswer::Cancelled)));
+        let view = node.gateway.job(id).await.unwrap().unwrap();
+        assert_eq!(view.job.state, JobState::Cancelled);
+        assert!(view.job.attempts.is_empty());
+    });
+}
+
+fn every(millis: u64, anchor: StoreTime) -> ScheduleSpec {
+    ScheduleSpec {
+        rule: Rule::Interval {
+            every: Span::from_millis(millis),
+            anchor,
+            zone: "UTC".into(),
+        },
+        starts_at: None,
+        ends_at: None,
+        count_max: Some(5),
+        exclusions: Vec::new(),
+        jitter: Span::ZERO,
+        misfire: MisfirePolicy::Latest,
+        tolerance: Span::from_secs(60),
+        grace: None,
+        job: spec("noop"),
+    }
+}
+
+#[test]
+fn a_schedule_fires_each_occurrence_once_and_its_fates_tile() {
+    run(async {
+        let world = World::new();
+        let node = world.start().await;
+        let schedule = (name("default"), name("tick"));
+        let shard = node
+            .gateway
+            .shard_map()
+            .shard_of(Slot::of_schedule(&schedule.0, &schedule.1));
+        let spec = Box::new(every(20, node.gateway.now()));
+        let create = ScheduleRequest::Create { spec, paused: false };
+        node.gateway
+            .call(shard, ShardRequest::Schedule(schedule.clone(), create))
+            .await
+            .unwrap();
+        let facts = loop {
+            let facts = node.gateway.schedule(schedule.clone()).await.unwrap().unwrap();
+            if facts.view.cursor.finished_at.is_some() {
+                break facts;
+            }
+            world.clock.sleep(Span::from_millis(5)).await;
+        };
+        assert_eq!(facts.view.cursor.fired, 5);
+        let query = FateQuery {
+            name: schedule.clone(),
+            incarnation: None,
+            from: None,
+            to: None,
+            after: None,
+            limit: 100,
+        };
+        let fates = node.gateway.fates(query).await.unwrap().items;
+        let fired: u64 = fates
+            .iter()
+            .filter(|span| span.kind == FateKind::FiredOnTime)
+            .filter_map(|s| s.count)
+            .sum();
+        assert_eq!(fired, 5, "{fates:?}");
+        let slot = Slot::of_schedule(&schedule.0, &schedule.1);
+        let jobs = node.gateway.jobs(JobRange::Slot(slot), None, 100).await.unwrap();
+        assert_eq!(jobs.items.len(), 5);
+    });
+}
+
+#[test]
+fn what_waited_runs_after_a_drain_and_a_new_start() {
+    run(async {
+        let world = World::new();
+        let node = world.start().await;
+        let mut late = item(fresh(&node), "noop");
+        late.due_at = Some(node.gateway.now() + Span::from_millis(50));
+        node.drain().await;
+        assert!(!node.gateway.health().ready);
+        let node = world.start().await;
+        late.due_at = Some(node.gateway.now() + Span::from_millis(50));
+        let id = create(&node, late).await;
+        node.drain().await;
+        let node = world.start().await;
+        let view = node.gateway.wait_job(id, Span::from_secs(10)).await.unwrap().unwrap();
+        assert_eq!(view.job.state, JobState::Succeeded);
+    });
+}
