@@ -6,6 +6,7 @@ use fencepost_core::limits::{OUTPUT_TAIL_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use fencepost_core::target::{CommandTarget, Payload, PayloadKind, Target};
 use fencepost_core::time::Span;
 
+use crate::peers::until;
 use crate::{attempt, text};
 
 pub fn runner() -> TargetRunner {
@@ -193,7 +194,7 @@ async fn a_large_payload_is_read_or_ignored_without_harm() {
 async fn a_timeout_sends_term_and_keeps_the_last_words() {
     let target = sh("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done");
     let attempt = fencepost::targets::AttemptContext {
-        timeout: Span::from_millis(400),
+        timeout: Span::from_millis(1_500),
         ..attempt(Target::Command(target))
     };
     let outcome = runner().run(attempt, CancelSignal::never()).await;
@@ -226,9 +227,7 @@ async fn a_stop_is_a_cancelled_attempt_whatever_the_exit_code() {
         let attempt = attempt(Target::Command(sh(&script)));
         async move { runner().run(attempt, cancel).await }
     });
-    while !up.exists() {
-        tokio::task::yield_now().await;
-    }
+    until("the command is up", || up.exists()).await;
     control.stop(StopReason::CancelRequested);
     assert_eq!(running.await.unwrap().verdict, Verdict::Cancelled { effect: UNPROVEN });
 }
@@ -251,19 +250,25 @@ async fn a_stop_before_the_start_starts_nothing() {
 async fn a_lease_that_is_not_extended_ends_the_command() {
     let (_control, cancel) = attempt_signal(Some(Span::from_millis(200)));
     let outcome = runner()
-        .run(attempt(Target::Command(sh("echo up; sleep 1000"))), cancel)
+        .run(attempt(Target::Command(sh("echo up; sleep 90"))), cancel)
         .await;
     assert_eq!(code(&outcome), "command_lease_over");
 }
 
 #[tokio::test]
 async fn an_extended_lease_lets_the_command_finish() {
-    let (control, cancel) = attempt_signal(Some(Span::from_millis(400)));
+    let (control, cancel) = attempt_signal(Some(Span::from_secs(2)));
+    let folder = tempfile::tempdir().unwrap();
+    let up = folder.path().join("up");
+    let script = format!(": > {}; sleep 2.2; echo done", up.display());
+    let running = tokio::spawn({
+        let attempt = attempt(Target::Command(sh(&script)));
+        async move { runner().run(attempt, cancel).await }
+    });
+    until("the command is up", || up.exists()).await;
     control.extend_lease(Span::from_secs(600));
-    let outcome = runner()
-        .run(attempt(Target::Command(sh("sleep 0.6; echo done"))), cancel)
-        .await;
-    assert_eq!(outcome.verdict, Verdict::Succeeded);
+    let outcome = running.await.unwrap();
+    assert_eq!(outcome.verdict, Verdict::Succeeded, "{outcome:?}");
     assert_eq!(text(&outcome.output), "done\n");
 }
 

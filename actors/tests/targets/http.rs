@@ -7,7 +7,7 @@ use fencepost_core::target::{HttpTarget, Target};
 use fencepost_core::time::Span;
 use tokio::io::AsyncWriteExt;
 
-use crate::peers::{Peer, pace};
+use crate::peers::{Peer, pace, until};
 use crate::{attempt, text};
 
 fn runner() -> TargetRunner {
@@ -35,7 +35,7 @@ async fn call(peer: &Peer) -> Outcome {
 }
 
 /// Long enough for loopback, short enough to wait for.
-const SHORT: Span = Span::from_millis(150);
+const SHORT: Span = Span::from_millis(500);
 
 const UNPROVEN: EffectProof = EffectProof::Unproven;
 
@@ -275,9 +275,7 @@ async fn a_stop_ends_the_call_at_once() {
         let attempt = attempt(Target::Http(post(&peer.url())));
         async move { runner().run(attempt, cancel).await }
     });
-    while peer.requests().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until("the request", || !peer.requests().is_empty()).await;
     control.stop(StopReason::CancelRequested);
     assert_eq!(running.await.unwrap().verdict, Verdict::Cancelled { effect: UNPROVEN });
 }

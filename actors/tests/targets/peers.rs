@@ -84,6 +84,17 @@ pub async fn pace(millis: u64) {
         .ok();
 }
 
+/// Waits for another process or connection to get this far; a minute is for ever.
+pub async fn until(what: &str, is_there: impl Fn() -> bool) {
+    for _ in 0..6_000 {
+        if is_there() {
+            return;
+        }
+        pace(10).await;
+    }
+    panic!("never came: {what}");
+}
+
 async fn read_request(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];

@@ -13,28 +13,29 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::attempt;
 use crate::command::{argv, runner, sh};
+use crate::peers::until;
 
-/// A script that forks a grandchild, both deaf to TERM, writes their numbers and waits for ever.
+/// A script that forks a grandchild, both deaf to TERM, and writes their numbers. They would run for longer
+/// than any test waits, but not for ever: a broken supervisor must not litter the machine.
 fn two_deaf_processes(folder: &Path) -> String {
     let (part, whole) = (folder.join("part"), folder.join("pids"));
-    format!(
-        "trap '' TERM; sh -c 'trap \"\" TERM; while :; do sleep 0.05; done' & echo $$ $! > {}; mv {} {}; wait",
-        part.display(),
-        part.display(),
-        whole.display()
-    )
+    let numbers = format!(
+        "echo $$ $! > {part}; mv {part} {whole}",
+        part = part.display(),
+        whole = whole.display()
+    );
+    let deaf = "trap \"\" TERM; n=0; while [ $n -lt 1800 ]; do sleep 0.05; n=$((n+1)); done";
+    format!("trap '' TERM; sh -c '{deaf}' & {numbers}; wait")
 }
 
-fn wait_for_pids(folder: &Path) -> Vec<Pid> {
-    loop {
-        if let Ok(text) = std::fs::read_to_string(folder.join("pids")) {
-            return text
-                .split_whitespace()
-                .map(|word| Pid::from_raw(word.parse().unwrap()).unwrap())
-                .collect();
-        }
-        std::thread::yield_now();
-    }
+async fn wait_for_pids(folder: &Path) -> Vec<Pid> {
+    let path = folder.join("pids");
+    let read = || std::fs::read_to_string(&path).unwrap_or_default();
+    until("the numbers of the processes", || read().ends_with('\n')).await;
+    read()
+        .split_whitespace()
+        .map(|word| Pid::from_raw(word.parse().unwrap()).unwrap())
+        .collect()
 }
 
 /// Gone, or dead and only waiting to be reaped by whoever inherited it.
@@ -43,14 +44,12 @@ fn is_gone(pid: Pid) -> bool {
     test_kill_process(pid).is_err() || stat.is_ok_and(|text| text.rsplit(") ").next().unwrap().starts_with('Z'))
 }
 
-fn wait_until_gone(pids: &[Pid]) {
-    while !pids.iter().all(|pid| is_gone(*pid)) {
-        std::thread::yield_now();
-    }
+async fn wait_until_gone(pids: &[Pid]) {
+    until("the end of the processes", || pids.iter().all(|pid| is_gone(*pid))).await;
 }
 
-#[test]
-fn killing_the_server_ends_the_commands_group() {
+#[tokio::test]
+async fn killing_the_server_ends_the_commands_group() {
     let folder = tempfile::tempdir().unwrap();
     let inner = "supervised::a_server_that_waits_to_be_killed";
     let mut server = Command::new(std::env::current_exe().unwrap())
@@ -59,12 +58,12 @@ fn killing_the_server_ends_the_commands_group() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let pids = wait_for_pids(folder.path());
+    let pids = wait_for_pids(folder.path()).await;
     assert_eq!(pids.len(), 2);
     assert!(!pids.iter().any(|pid| is_gone(*pid)));
     server.kill().unwrap();
     server.wait().unwrap();
-    wait_until_gone(&pids);
+    wait_until_gone(&pids).await;
 }
 
 /// The inner half of the test above; does nothing when run by itself.
@@ -90,12 +89,10 @@ async fn dropping_the_attempt_ends_the_commands_group() {
             .run(attempt(Target::Command(target)), CancelSignal::never())
             .await
     });
-    while !folder.path().join("pids").exists() {
-        tokio::task::yield_now().await;
-    }
+    wait_for_pids(folder.path()).await;
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
-    wait_until_gone(&wait_for_pids(folder.path()));
+    wait_until_gone(&wait_for_pids(folder.path()).await).await;
 }
 
 #[tokio::test]
@@ -109,26 +106,24 @@ async fn killing_the_supervisor_ends_the_commands_group() {
             .run(attempt(Target::Command(target)), CancelSignal::never())
             .await
     });
-    while !folder.path().join("pids").exists() {
-        tokio::task::yield_now().await;
-    }
+    wait_for_pids(folder.path()).await;
     let supervisor: i32 = std::fs::read_to_string(parent).unwrap().trim().parse().unwrap();
     kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
     let outcome = running.await.unwrap();
     assert!(outcome.error.unwrap().starts_with("command_supervisor_lost: "));
-    wait_until_gone(&wait_for_pids(folder.path()));
+    wait_until_gone(&wait_for_pids(folder.path()).await).await;
 }
 
 #[tokio::test]
 async fn what_a_command_leaves_running_in_its_group_ends_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
-    let script = format!("sleep 1000 & echo $! > {}", pids.display());
+    let script = format!("sleep 90 & echo $! > {}", pids.display());
     let outcome = runner()
         .run(attempt(Target::Command(sh(&script))), CancelSignal::never())
         .await;
     assert_eq!(outcome.verdict, Verdict::Succeeded);
-    wait_until_gone(&wait_for_pids(folder.path()));
+    wait_until_gone(&wait_for_pids(folder.path()).await).await;
 }
 
 #[tokio::test]
@@ -183,14 +178,14 @@ impl Spoken {
 
 #[test]
 fn the_end_of_the_orders_ends_the_program() {
-    let mut spoken = Spoken::start(&["30000", "-", "--", "sleep", "1000"], b"payload 0\n");
+    let mut spoken = Spoken::start(&["30000", "-", "--", "sleep", "90"], b"payload 0\n");
     assert_eq!(spoken.report(), "started");
     assert_eq!(spoken.rest(), ("signalled 15\n".to_owned(), Some(0)));
 }
 
 #[test]
 fn an_order_that_cannot_be_read_ends_the_program() {
-    let mut spoken = Spoken::start(&["30000", "-", "--", "sleep", "1000"], b"payload 0\nlease soon\n");
+    let mut spoken = Spoken::start(&["30000", "-", "--", "sleep", "90"], b"payload 0\nlease soon\n");
     assert_eq!(spoken.report(), "started");
     assert_eq!(spoken.report(), "signalled");
 }
