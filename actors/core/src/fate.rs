@@ -23,7 +23,7 @@ pub enum FateKind {
     SkippedGrace,
     /// The concurrency policy dropped it.
     SkippedConcurrency,
-    /// Beyond the cap of policy `all`.
+    /// Beyond the cap of policy `all`, or after the schedule's count was used up.
     SkippedCap,
     /// On an excluded date.
     Excluded,

@@ -186,12 +186,14 @@ impl Live {
             let Some(nominal) = next.filter(|next| *next <= backlog.row.to) else {
                 break;
             };
-            if backlog.is_misfire() && self.is_used_up() {
+            // Not early either, when the clock was lowered since.
+            let case = backlog.case(&version, nominal);
+            if case.due > step.now.store || (backlog.is_misfire() && self.is_used_up()) {
                 break;
             }
             left -= 1;
             step.spend();
-            self.release_one(step, &version, &mut backlog, nominal);
+            self.release_one(step, &version, &mut backlog, case);
         }
         let rest = version
             .timetable
@@ -204,19 +206,8 @@ impl Live {
         }
     }
 
-    fn release_one(&mut self, step: &mut Step<'_>, version: &Version, backlog: &mut Backlog, nominal: StoreTime) {
-        let next = version
-            .has_jitter()
-            .then(|| version.timetable.next_after(nominal))
-            .flatten();
-        let case = Case {
-            nominal,
-            due: version.due(nominal, next),
-            cause: match backlog.is_misfire() {
-                true => FireCause::CatchUp,
-                false => FireCause::Backfill,
-            },
-        };
+    fn release_one(&mut self, step: &mut Step<'_>, version: &Version, backlog: &mut Backlog, case: Case) {
+        let nominal = case.nominal;
         let kind = judge(&version.definition.spec, &case, step.now.store);
         let late = kind.is_fired() && backlog.is_misfire();
         let discriminator = match backlog.row.backfill {
@@ -299,6 +290,21 @@ impl Live {
 }
 
 impl Backlog {
+    fn case(&self, version: &Version, nominal: StoreTime) -> Case {
+        let next = version
+            .has_jitter()
+            .then(|| version.timetable.next_after(nominal))
+            .flatten();
+        Case {
+            nominal,
+            due: version.due(nominal, next),
+            cause: match self.is_misfire() {
+                true => FireCause::CatchUp,
+                false => FireCause::Backfill,
+            },
+        }
+    }
+
     fn continues(&self, cut: &Cut) -> bool {
         let row = &self.row;
         row.backfill.is_none() && row.to == cut.from && row.definition == cut.definition && row.rate == cut.rate

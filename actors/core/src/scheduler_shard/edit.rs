@@ -21,7 +21,7 @@ use crate::name::Name;
 use crate::refusal::Refusal;
 use crate::row::Row;
 use crate::schedule::{EditKind, KeptOccurrence, PendingFate, ScheduleDefinition, ScheduleSpec};
-use crate::time::StoreTime;
+use crate::time::{Span, StoreTime};
 use std::sync::Arc;
 
 /// An edit as asked for.
@@ -146,15 +146,35 @@ impl Live {
         Ok(())
     }
 
-    /// What a pause or a quarantine hid belongs to the old version.
+    /// What a pause, a quarantine or a used-up count hid belongs to the old version.
     fn end_reign(&mut self, step: &mut Step<'_>, effective_at: StoreTime) {
         if self.quarantined.take().is_some() {
             self.pass_unknown(step, FateKind::Quarantined);
         } else if self.cursor.paused_at.is_some() {
             self.pass_line(step, FateKind::Paused, effective_at);
+        } else if self.is_used_up() {
+            self.pass_line(step, FateKind::SkippedCap, effective_at);
+        } else {
+            self.pass_excluded_up_to(step, effective_at);
         }
         if self.cursor.paused_at.is_some() {
             self.cursor.kept = None;
+        }
+    }
+
+    /// Excluded occurrences of the old version that no fire has passed yet.
+    fn pass_excluded_up_to(&mut self, step: &mut Step<'_>, effective_at: StoreTime) {
+        let Some(version) = self.current() else {
+            return;
+        };
+        let end = effective_at + Span(1);
+        let end = self.plan.map_or(end, |planned| planned.nominal.min(end));
+        let before = self.cursor.nominal;
+        let number = version.definition.version;
+        self.tape(step.zone_version)
+            .pass_excluded(&version.timetable, end, number, step.out);
+        if self.cursor.nominal > before {
+            self.cursor_moved(step);
         }
     }
 
@@ -172,7 +192,8 @@ impl Live {
             PendingFate::Keep => keep(planned.due, planned.version),
             PendingFate::Retime if is_past => {
                 let next = new.timetable.next_after(planned.nominal);
-                keep(new.due(planned.nominal, next), new.definition.version)
+                // Still of the old version, whose reign it lies in (F25): only its time is new.
+                keep(new.due(planned.nominal, next), planned.version)
             }
             PendingFate::Retime | PendingFate::Drop => None,
         };
@@ -234,7 +255,7 @@ impl Live {
         };
         let kept = self.cursor.kept.filter(|kept| kept.nominal <= to);
         if let Some(kept) = kept {
-            self.pass(step, &version, kind, kept.nominal - crate::time::Span(1));
+            self.pass(step, &version, kind, kept.nominal - Span(1));
             self.grow_one(step, kept.nominal, kind, kept.definition);
         }
         self.pass(step, &version, kind, to);

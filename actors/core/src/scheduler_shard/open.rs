@@ -112,9 +112,15 @@ fn load(
     suspect: Option<Arc<str>>,
 ) -> Live {
     let mono = step.now.mono;
-    let backlogs = backlogs
-        .into_iter()
-        .map(|row| (row.number, Backlog::new(row, mono, false)));
+    let mut cursor = cursor;
+    let mut fault = suspect.or_else(|| contradiction(&cursor, &backlogs).map(Arc::from));
+    if fault.is_some() {
+        // What cannot be right is not built upon; the audit shows what it leaves uncovered.
+        cursor.open = cursor.open.filter(|open| open.to == cursor.nominal);
+        cursor.kept = None;
+    }
+    let sound = backlogs.into_iter().filter(is_sound);
+    let backlogs = sound.map(|row| (row.number, Backlog::new(row, mono, false)));
     let mut live = Live {
         versions: BTreeMap::new(),
         cursor,
@@ -123,7 +129,6 @@ fn load(
         quarantined: None,
         dirty: false,
     };
-    let mut fault = suspect;
     for definition in definitions {
         let number = definition.version;
         let version = match fault.is_some() {
@@ -147,6 +152,30 @@ fn load(
     live.replan(step.now.store);
     live.flush(step);
     live
+}
+
+/// What a row that was read cannot say, if it says so.
+fn contradiction(cursor: &CursorRow, backlogs: &[BacklogRow]) -> Option<&'static str> {
+    let open = cursor.open.as_ref();
+    let is_odd = |row: &BacklogRow| !is_sound(row) || row.to > cursor.nominal || row.number >= cursor.backlog_next;
+    if open.is_some_and(|open| open.to != cursor.nominal || open.from >= open.to) {
+        return Some("the open fate span of its cursor row does not end at the cursor");
+    }
+    if cursor.kept.is_some_and(|kept| kept.nominal <= cursor.nominal) || cursor.history_at > cursor.nominal {
+        return Some("its cursor row contradicts itself");
+    }
+    backlogs
+        .iter()
+        .any(is_odd)
+        .then_some("a backlog row of it contradicts itself")
+}
+
+fn is_sound(row: &BacklogRow) -> bool {
+    let ends_at_progress = row
+        .open
+        .as_ref()
+        .is_none_or(|open| open.to == row.from && open.from < open.to);
+    row.from < row.to && ends_at_progress
 }
 
 impl Live {

@@ -1,7 +1,15 @@
 //! Tests of the SchedulerShard, by concept. `world.rs` is the store and the clock they run on.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod backfill;
 mod changes;
+mod clock;
 mod due;
+mod lives;
+pub(crate) mod make;
 mod missed;
+mod model;
+mod opening;
+mod random;
+mod specs;
 pub(crate) mod world;

@@ -4,31 +4,21 @@
 //! rows alone; every step is followed by `check()`, and an audit of all histories can be asked for.
 
 use crate::fate::{FateKind, FateSpan};
-use crate::ids::{Epoch, Generation, Holder, JobId, ShardId, ShardMap};
-use crate::job::{Delivery, FireCause, JobSpec, Origin, RetryPolicy};
+use crate::ids::JobId;
+use crate::job::{FireCause, Origin};
 use crate::machine::{Expect, Out, ReplyTo, Wake, Write};
-use crate::name::Name;
 use crate::refusal::Refusal;
 use crate::row::{Row, RowKey};
-use crate::schedule::{
-    BacklogRow, CursorRow, GapPolicy, MisfirePolicy, OverlapPolicy, Rule, ScheduleDefinition, ScheduleSpec,
-};
+use crate::schedule::{BacklogRow, CursorRow, ScheduleDefinition, ScheduleSpec};
 use crate::scheduler_shard::SchedulerShard;
 use crate::scheduler_shard::audit::{AuditInput, AuditReport, audit};
 use crate::scheduler_shard::io::{
     Fire, FireNote, ScheduleEffect, ScheduleInput, ScheduleOpened, ScheduleReply, ScheduleView,
 };
-use crate::shard::ShardFacts;
-use crate::target::{Payload, Target};
-use crate::time::{Monotonic, Now, Span, StoreTime};
+use crate::time::{Monotonic, Now, StoreTime};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-/// 2026-01-05 (a Monday) 12:00:00 UTC.
-pub const NOON: i64 = 1_767_614_400;
-pub const MINUTE: i64 = 60;
-pub const HOUR: i64 = 3_600;
-pub const DAY: i64 = 86_400;
+pub use super::make::*;
 
 pub struct World {
     pub rows: BTreeMap<RowKey, Row>,
@@ -44,92 +34,6 @@ pub struct World {
     pub steps: usize,
     /// Whether each step is followed by `check()`, which visits every schedule.
     is_checked: bool,
-}
-
-pub fn name(text: &str) -> (Name, Name) {
-    (Name::new("default").unwrap(), Name::new(text).unwrap())
-}
-
-pub fn at(seconds: i64) -> StoreTime {
-    StoreTime::from_secs(seconds)
-}
-
-pub fn job() -> Arc<JobSpec> {
-    Arc::new(JobSpec {
-        tenant: Name::new("default").unwrap(),
-        queue: Name::new("default").unwrap(),
-        target: Target::Handler(Name::new("noop").unwrap()),
-        payload: Payload::empty(),
-        priority: 5,
-        tags: Vec::new(),
-        timeout: Span::from_secs(60),
-        retry: RetryPolicy {
-            attempt_count_max: 5,
-            backoff_first: Span::from_secs(1),
-            backoff_cap: Span::from_secs(60),
-        },
-        delivery: Delivery::AtLeastOnce,
-        expires_at: None,
-    })
-}
-
-pub fn spec(rule: Rule) -> ScheduleSpec {
-    ScheduleSpec {
-        rule,
-        starts_at: None,
-        ends_at: None,
-        count_max: None,
-        exclusions: Vec::new(),
-        jitter: Span::ZERO,
-        misfire: MisfirePolicy::Latest,
-        tolerance: Span::from_secs(60),
-        grace: None,
-        job: job(),
-    }
-}
-
-pub fn cron_in(zone: &str, expressions: &[&str]) -> ScheduleSpec {
-    spec(Rule::Cron {
-        expressions: expressions.iter().map(|text| Arc::from(*text)).collect(),
-        resolved: expressions.iter().map(|text| Arc::from(*text)).collect(),
-        zone: zone.into(),
-        gap: GapPolicy::NextValid,
-        overlap: OverlapPolicy::First,
-    })
-}
-
-pub fn cron(expression: &str) -> ScheduleSpec {
-    cron_in("UTC", &[expression])
-}
-
-pub fn every(seconds: u64, anchor: i64) -> ScheduleSpec {
-    spec(Rule::Interval {
-        every: Span::from_secs(seconds),
-        anchor: at(anchor),
-        zone: "UTC".into(),
-    })
-}
-
-pub fn once(seconds: i64) -> ScheduleSpec {
-    spec(Rule::Once {
-        at: at(seconds),
-        local: None,
-        zone: "UTC".into(),
-        gap: GapPolicy::NextValid,
-        overlap: OverlapPolicy::First,
-    })
-}
-
-pub fn facts(epoch: u64) -> ShardFacts {
-    ShardFacts {
-        shard: ShardId(0),
-        map: ShardMap::new(1).unwrap(),
-        generation: Generation(1),
-        epoch: Epoch(epoch),
-        holder: Holder(u128::from(epoch)),
-        lease: Span::from_secs(30),
-        heartbeat: Span::from_secs(8),
-    }
 }
 
 impl World {
@@ -303,9 +207,14 @@ impl World {
             _ => None,
         });
         let fates: Vec<_> = fates.collect();
+        let defined = self
+            .opened()
+            .definitions
+            .into_iter()
+            .filter(|row| row.name.as_str() == text);
         let newest = self
             .incarnation(text)
-            .or_else(|| fates.iter().map(|(incarnation, _)| *incarnation).max());
+            .or_else(|| defined.map(|row| row.incarnation).max());
         fates
             .into_iter()
             .filter(|(incarnation, _)| Some(*incarnation) == newest)
@@ -389,34 +298,5 @@ pub fn view(answer: Result<ScheduleReply, Refusal>) -> ScheduleView {
     match answer {
         Ok(ScheduleReply::Schedule(view)) => *view,
         other => panic!("not a schedule: {other:?}"),
-    }
-}
-
-pub fn resume(text: &str) -> ScheduleInput {
-    ScheduleInput::Resume {
-        reply: ReplyTo(1),
-        name: name(text),
-    }
-}
-
-pub fn pause(text: &str) -> ScheduleInput {
-    ScheduleInput::Pause {
-        reply: ReplyTo(1),
-        name: name(text),
-    }
-}
-
-pub fn delete(text: &str) -> ScheduleInput {
-    ScheduleInput::Delete {
-        reply: ReplyTo(1),
-        name: name(text),
-    }
-}
-
-pub fn run_now(text: &str, request: u64) -> ScheduleInput {
-    ScheduleInput::RunNow {
-        reply: ReplyTo(1),
-        name: name(text),
-        request,
     }
 }
