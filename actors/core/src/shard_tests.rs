@@ -1,3 +1,5 @@
+//! Tests of the combination: one batch, one step, one wake.
+
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::*;
