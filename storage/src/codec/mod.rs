@@ -14,7 +14,7 @@ mod fate_row;
 mod golden;
 mod job_row;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 mod schedule_row;
 mod scope_row;
 mod small_rows;

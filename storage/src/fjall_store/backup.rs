@@ -200,9 +200,9 @@ impl Restore {
     }
 
     fn write(&self, writes: Vec<RawWrite>, scopes: Vec<ScopeRow>) -> Result<(), BackupError> {
-        let (answer, receiver) = tokio::sync::oneshot::channel();
+        let (answer, receiver) = std::sync::mpsc::channel();
         self.store.shared.queue.push(Item::Repair { writes, scopes, answer });
-        match receiver.blocking_recv() {
+        match receiver.recv() {
             Ok(Committed::Committed(_)) => Ok(()),
             Ok(other) => Err(StoreError::Broken(format!("{other:?}")).into()),
             Err(_) => Err(StoreError::Broken("the store ended".into()).into()),

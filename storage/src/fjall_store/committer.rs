@@ -39,6 +39,8 @@ pub(super) struct Committer {
     pub(super) queue: Arc<Queue>,
     pub(super) disk: Arc<Mutex<DiskSpace>>,
     pub(super) synced: Sender<Synced>,
+    #[cfg(any(test, feature = "planted"))]
+    pub(super) planted: super::PlantedFaults,
 }
 
 /// What a group has gathered.
@@ -149,7 +151,7 @@ impl Committer {
                     gathered.writes.push(writes);
                     gathered.scopes.extend(scopes.into_iter().map(|row| (row.scope, row)));
                     let done = Committed::Committed(self.time.state());
-                    gathered.answers.push(Answer::Commit(answer, done));
+                    gathered.answers.push(Answer::Repair(answer, done));
                 }
             }
         }
@@ -163,7 +165,7 @@ impl Committer {
         let count = lists.iter().map(|list| list.len()).sum::<usize>() + gathered.scopes.len() + SPACES.len();
         let spaces = &self.current.spaces;
         let mut batch =
-            OwnedWriteBatch::with_capacity(spaces.database().clone(), count).durability(Some(PersistMode::SyncAll));
+            OwnedWriteBatch::with_capacity(spaces.database().clone(), count).durability(Some(self.sync_mode()));
         let meta = spaces.get(SPACES[0]);
         for space in SPACES {
             batch.insert(spaces.get(space), chain_key(space.number()), mark.to_value());
@@ -175,6 +177,14 @@ impl Committer {
             put(&mut batch, spaces, write);
         }
         batch.commit()
+    }
+
+    fn sync_mode(&self) -> PersistMode {
+        #[cfg(any(test, feature = "planted"))]
+        if self.planted.answer_before_sync {
+            return PersistMode::Buffer;
+        }
+        PersistMode::SyncAll
     }
 
     fn hand_on(&self, answers: Vec<Answer>) {

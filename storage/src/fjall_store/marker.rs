@@ -15,6 +15,7 @@ use tokio::sync::oneshot::Sender;
 pub(super) enum Answer {
     Open(Sender<Result<Opened, OpenError>>, Result<Opened, OpenError>),
     Commit(Sender<Committed>, Committed),
+    Repair(std::sync::mpsc::Sender<Committed>, Committed),
 }
 
 /// A synced group.
@@ -32,6 +33,9 @@ impl Answer {
             Answer::Commit(sender, answer) => {
                 let _ = sender.send(answer);
             }
+            Answer::Repair(sender, answer) => {
+                let _ = sender.send(answer);
+            }
         }
     }
 
@@ -44,6 +48,9 @@ impl Answer {
             Answer::Commit(sender, _) => {
                 let _ = sender.send(Committed::Unknown(why.to_owned()));
             }
+            Answer::Repair(sender, _) => {
+                let _ = sender.send(Committed::Unknown(why.to_owned()));
+            }
         }
     }
 }
@@ -53,8 +60,8 @@ pub(super) struct Marker {
     /// The mark that is durable, for all to see.
     pub(super) durable: Arc<Mutex<Mark>>,
     pub(super) queue: Arc<Queue>,
-    /// Off only to measure what it costs.
-    pub(super) is_on: bool,
+    #[cfg(any(test, feature = "planted"))]
+    pub(super) planted: super::PlantedFaults,
 }
 
 impl Marker {
@@ -90,13 +97,23 @@ impl Marker {
         if mark.sequence <= super::locked(&self.durable).sequence {
             return Ok(());
         }
-        if self.is_on {
-            self.file
-                .write(mark)
-                .map_err(|error| format!("the high-water mark cannot be written: {error}"))?;
-        }
+        self.write(mark)
+            .map_err(|error| format!("the high-water mark cannot be written: {error}"))?;
         *super::locked(&self.durable) = mark;
         Ok(())
+    }
+
+    fn write(&mut self, mark: Mark) -> std::io::Result<()> {
+        #[cfg(any(test, feature = "planted"))]
+        {
+            if self.planted.without_mark || self.planted.answer_before_sync {
+                return Ok(());
+            }
+            if self.planted.fail_mark_at.is_some_and(|at| mark.sequence >= at) {
+                return Err(std::io::Error::other("planted fault"));
+            }
+        }
+        self.file.write(mark)
     }
 }
 

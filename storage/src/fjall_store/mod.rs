@@ -28,6 +28,8 @@ pub use backup::{BackupError, Restored, backup, restore};
 pub use disk_space::{FreeSpace, StatvfsProbe};
 pub use error::StartError;
 pub use identity::Identity;
+#[cfg(any(test, feature = "planted"))]
+pub use start::PlantedFaults;
 pub use start::{NewStore, Options};
 
 use crate::clock::TimeKeeper;

@@ -23,7 +23,7 @@ pub(super) enum Item {
     Repair {
         writes: Vec<RawWrite>,
         scopes: Vec<ScopeRow>,
-        answer: Sender<Committed>,
+        answer: std::sync::mpsc::Sender<Committed>,
     },
 }
 
@@ -50,7 +50,10 @@ impl Item {
             Item::Open { answer, .. } => {
                 let _ = answer.send(Err(StoreError::Broken(why.to_owned()).into()));
             }
-            Item::Commit { answer, .. } | Item::Repair { answer, .. } => {
+            Item::Commit { answer, .. } => {
+                let _ = answer.send(Committed::Unavailable(why.to_owned()));
+            }
+            Item::Repair { answer, .. } => {
                 let _ = answer.send(Committed::Unavailable(why.to_owned()));
             }
         }

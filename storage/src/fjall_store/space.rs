@@ -81,10 +81,10 @@ impl Space {
         }
     }
 
-    fn options(self) -> KeyspaceCreateOptions {
+    fn options(self, memtable_bytes: Option<u64>) -> KeyspaceCreateOptions {
         KeyspaceCreateOptions::default()
             .manual_journal_persist(true)
-            .max_memtable_size(self.memtable_bytes())
+            .max_memtable_size(memtable_bytes.unwrap_or(self.memtable_bytes()))
             .data_block_size_policy(BlockSizePolicy::all(8 << 10))
             .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
             .filter_policy(FilterPolicy::all(fjall::config::FilterPolicyEntry::Bloom(
@@ -112,9 +112,9 @@ pub(super) fn open_database(path: &Path) -> fjall::Result<Database> {
 }
 
 impl Spaces {
-    /// Opens the keyspaces, or makes those that are absent.
-    pub(super) fn open(database: Database) -> fjall::Result<Spaces> {
-        let open = |space: Space| database.keyspace(space.name(), || space.options());
+    /// Opens the keyspaces, or makes those that are absent (`memtable_bytes` is kept with them).
+    pub(super) fn open(database: Database, memtable_bytes: Option<u64>) -> fjall::Result<Spaces> {
+        let open = |space: Space| database.keyspace(space.name(), || space.options(memtable_bytes));
         let spaces = [
             open(Space::Meta)?,
             open(Space::Schedules)?,

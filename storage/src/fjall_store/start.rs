@@ -49,10 +49,24 @@ pub struct Options {
     pub on_broken: Option<OnBroken>,
     /// Asks for room on the disk; `None` asks the file system.
     pub free_space: Option<Box<dyn FreeSpace>>,
-    /// Off only to measure what the high-water mark costs: a store written without it may lose
-    /// acknowledged work in silence.
+    /// Faults for tests of tests and for measuring.
     #[cfg(any(test, feature = "planted"))]
+    pub planted: PlantedFaults,
+}
+
+/// What a test may break in the embedded store; never in a release build.
+#[cfg(any(test, feature = "planted"))]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlantedFaults {
+    /// No high-water mark is written, to measure what it costs: such a store may lose acknowledged
+    /// work in silence.
     pub without_mark: bool,
+    /// Commits are answered before their sync, and without a mark.
+    pub answer_before_sync: bool,
+    /// The mark with this sequence cannot be written.
+    pub fail_mark_at: Option<u64>,
+    /// Memtables of this size in a new store, so that little data makes tables.
+    pub memtable_bytes: Option<u64>,
 }
 
 impl Options {
@@ -64,7 +78,7 @@ impl Options {
             on_broken: None,
             free_space: None,
             #[cfg(any(test, feature = "planted"))]
-            without_mark: false,
+            planted: PlantedFaults::default(),
         }
     }
 
@@ -87,7 +101,11 @@ pub(super) struct Opened {
 
 pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartError> {
     let folder = Folder::new(path);
-    let opened = open_folder(&folder, &options.fresh)?;
+    #[cfg(any(test, feature = "planted"))]
+    let memtable_bytes = options.planted.memtable_bytes;
+    #[cfg(not(any(test, feature = "planted")))]
+    let memtable_bytes = None;
+    let opened = open_folder(&folder, &options.fresh, memtable_bytes)?;
     let scopes = load_scopes(&folder, &opened.spaces)?;
     let floor = scopes.values().map(|row| row.at).max().unwrap_or(StoreTime(0));
     let time = Arc::new(TimeKeeper::new(options.clock.clone(), floor));
@@ -96,15 +114,12 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
     let disk = Arc::new(Mutex::new(DiskSpace::new(&folder, probe)));
     let acknowledged = Arc::new(Mutex::new(opened.mark));
     let (synced, answers) = channel();
-    #[cfg(any(test, feature = "planted"))]
-    let is_on = !options.without_mark;
-    #[cfg(not(any(test, feature = "planted")))]
-    let is_on = true;
     let marker = Marker {
         file: opened.mark_file,
         durable: acknowledged.clone(),
         queue: queue.clone(),
-        is_on,
+        #[cfg(any(test, feature = "planted"))]
+        planted: options.planted,
     };
     let committer = Committer {
         current: Current {
@@ -116,6 +131,8 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
         queue: queue.clone(),
         disk: disk.clone(),
         synced,
+        #[cfg(any(test, feature = "planted"))]
+        planted: options.planted,
     };
     let threads = vec![
         thread("store-commit", move || committer.run()).map_err(StartError::io(path))?,
@@ -145,7 +162,7 @@ fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHan
     std::thread::Builder::new().name(name.to_owned()).spawn(run)
 }
 
-fn open_folder(folder: &Folder, fresh: &NewStore) -> Result<Opened, StartError> {
+fn open_folder(folder: &Folder, fresh: &NewStore, memtable_bytes: Option<u64>) -> Result<Opened, StartError> {
     Identity::read(folder)?;
     folder.make()?;
     let lock = FolderLock::take(folder)?;
@@ -157,7 +174,7 @@ fn open_folder(folder: &Folder, fresh: &NewStore) -> Result<Opened, StartError> 
             open_existing(folder, identity, lock)
         }
         None => {
-            create(folder, fresh)?;
+            create(folder, fresh, memtable_bytes)?;
             let identity = Identity::read(folder)?.ok_or_else(|| missing_identity(0))?;
             open_existing(folder, identity, lock)
         }
@@ -173,7 +190,7 @@ fn missing_identity(acknowledged: u64) -> StartError {
 }
 
 /// Makes a store step by step; a crash in between is undone by the next start.
-fn create(folder: &Folder, fresh: &NewStore) -> Result<(), StartError> {
+fn create(folder: &Folder, fresh: &NewStore, memtable_bytes: Option<u64>) -> Result<(), StartError> {
     let database = folder.database();
     if !is_there(&folder.creating())? && (is_there(&database)? || is_there(&folder.mark())?) {
         return Err(missing_identity(0));
@@ -184,7 +201,7 @@ fn create(folder: &Folder, fresh: &NewStore) -> Result<(), StartError> {
     }
     let mark = Mark::default();
     let spaces = open_database(&database)
-        .and_then(Spaces::open)
+        .and_then(|database| Spaces::open(database, memtable_bytes))
         .map_err(StartError::engine(&database))?;
     write_first_mark(&spaces, mark).map_err(StartError::engine(&database))?;
     drop(spaces);
@@ -217,7 +234,7 @@ fn open_existing(folder: &Folder, identity: Identity, lock: FolderLock) -> Resul
             return Err(journals.damage(format!("keyspace {} is not listed", space.name()), &acknowledged));
         }
     }
-    let spaces = Spaces::open(database).map_err(StartError::engine(&path))?;
+    let spaces = Spaces::open(database, None).map_err(StartError::engine(&path))?;
     let mark = verify::after(folder, &spaces, &journals, &acknowledged)?;
     // What was synced and not acknowledged may be read from now on: it is marked first.
     if mark != acknowledged {

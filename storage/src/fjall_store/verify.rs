@@ -76,7 +76,12 @@ fn check_spaces(spaces: &Spaces, journals: &Journals, acknowledged: &Mark) -> Re
     let mut marks = Vec::new();
     for space in SPACES {
         let name = space.name();
-        let mark = latest(spaces, space)?.ok_or_else(|| damage(format!("keyspace {name} is empty")))?;
+        let mark = latest(spaces, space)?.ok_or_else(|| match journals.first {
+            None => damage(format!(
+                "a journal is missing: keyspace {name} holds nothing without it"
+            )),
+            Some(_) => damage(format!("keyspace {name} is empty")),
+        })?;
         let tables = in_tables(spaces, space)?;
         let first = journals.first.map(|mark| mark.sequence);
         if first.is_some_and(|first| first > tables + 1) {

@@ -1,0 +1,178 @@
+//! Folders that must not be opened, and what is said about them.
+
+use super::*;
+use std::fs;
+
+fn refused(folder: &Path) -> StartError {
+    match FjallStore::start(folder, options()) {
+        Ok(_) => panic!("the store started"),
+        Err(error) => error,
+    }
+}
+
+/// The text of a refusal for damage.
+fn damage(folder: &Path) -> String {
+    let error = refused(folder);
+    assert_eq!(error.code(), "store_damaged", "{error}");
+    error.to_string()
+}
+
+fn listing(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_type().unwrap().is_file())
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn a_second_process_is_refused_with_the_first_ones_pid() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    let store = started(&folder);
+    let error = refused(&folder);
+    assert_eq!(error.code(), "store_locked");
+    let text = error.to_string();
+    assert!(text.contains(&std::process::id().to_string()), "{text}");
+    assert!(text.contains(&folder.display().to_string()), "{text}");
+    drop(store);
+    started(&folder);
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused_before_anything_is_written() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 3).await;
+    let path = folder.join("IDENTITY");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("fencepost-store 1", "fencepost-store 2")).unwrap();
+    fs::remove_file(folder.join("LOCK")).unwrap();
+    let before = listing(&folder);
+    let error = refused(&folder);
+    assert_eq!(error.code(), "store_newer", "{error}");
+    assert_eq!(listing(&folder), before);
+}
+
+#[tokio::test]
+async fn missing_files_are_named() {
+    let cases = [
+        ("IDENTITY", "IDENTITY"),
+        ("HIGHWATER", "HIGHWATER"),
+        ("db/version", "db/version"),
+        ("db/keyspaces/0", "list of keyspaces"),
+        ("db/keyspaces/1", "keyspace meta"),
+        ("db/keyspaces/2", "keyspace schedules"),
+        ("db/keyspaces/3", "keyspace jobs"),
+        ("db/keyspaces/4", "keyspace places"),
+        ("db/0.jnl", "journal"),
+    ];
+    for (path, named) in cases {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("store");
+        filled(&folder, 5).await;
+        let path = folder.join(path);
+        if path.is_dir() {
+            fs::remove_dir_all(&path).unwrap();
+        } else {
+            fs::remove_file(&path).unwrap();
+        }
+        for round in ["at first", "and again"] {
+            let text = damage(&folder);
+            assert!(text.contains(named), "{named} {round}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_journal_cut_short_is_named_with_the_last_good_sequence() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 5).await;
+    let path = folder.join("db/0.jnl");
+    let bytes = fs::read(&path).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    fs::write(&path, &bytes[..end - 1]).unwrap();
+    let text = damage(&folder);
+    assert!(
+        text.contains("0.jnl") && text.contains("acknowledged up to sequence 7, found up to 6"),
+        "{text}"
+    );
+    assert!(damage(&folder).contains("0.jnl"), "a second start must refuse as well");
+}
+
+#[tokio::test]
+async fn a_torn_write_that_nobody_was_told_of_is_cut_off() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 5).await;
+    let path = folder.join("db/0.jnl");
+    let whole = fs::read(&path).unwrap();
+    let end = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    // A batch with a wrong checksum, one that stops half-way, and plain rubbish.
+    // The last batch: four chain rows, a scope row and a letter.
+    let start = whole[..end]
+        .windows(5)
+        .rposition(|head| head == [1, 6, 0, 0, 0])
+        .unwrap();
+    let mut wrong = whole[start..end].to_vec();
+    let middle = wrong.len() / 2;
+    wrong[middle] ^= 0x40;
+    for tail in [wrong, whole[start..start + 40].to_vec(), vec![0x77; 300]] {
+        let mut bytes = whole[..end].to_vec();
+        bytes.extend_from_slice(&tail);
+        fs::write(&path, &bytes).unwrap();
+        let store = started(&folder);
+        for number in 0..5 {
+            assert_eq!(instant(&store, number).await, Some(i64::from(number)));
+        }
+        drop(store);
+        fs::write(&path, &whole[..end]).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_mark_of_another_history_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let (one, two) = (temp.path().join("one"), temp.path().join("two"));
+    filled(&one, 5).await;
+    {
+        let store = started(&two);
+        let epoch = open(&store, 0).await;
+        for number in 1..=6 {
+            must_commit(&store, epoch, number, &[letter(1, 1)]).await;
+        }
+    }
+    fs::copy(two.join("HIGHWATER"), one.join("HIGHWATER")).unwrap();
+    let text = damage(&one);
+    assert!(text.contains("different histories"), "{text}");
+}
+
+#[tokio::test]
+async fn a_damaged_identity_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 1).await;
+    let path = folder.join("IDENTITY");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("jobs=3", "jobs=4")).unwrap();
+    assert!(damage(&folder).contains("IDENTITY"));
+}
+
+#[tokio::test]
+async fn a_store_half_made_is_made_anew() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 1).await;
+    fs::remove_file(folder.join("IDENTITY")).unwrap();
+    fs::write(folder.join("CREATING"), b"").unwrap();
+    let store = started(&folder);
+    assert_eq!(instant(&store, 0).await, None);
+    assert!(!folder.join("CREATING").exists());
+}

@@ -1,0 +1,127 @@
+//! What a running store keeps, answers and reports.
+
+use super::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[tokio::test]
+async fn a_restart_keeps_rows_epochs_and_time() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 20).await;
+    let store = started(&folder);
+    assert_eq!(store.epoch(SCOPE).await, Ok(Epoch(1)));
+    for number in 0..20 {
+        assert_eq!(instant(&store, number).await, Some(i64::from(number)));
+    }
+    let epoch = open(&store, 1).await;
+    assert_eq!(epoch, Epoch(2));
+    must_commit(&store, epoch, 1, &[letter(99, 99)]).await;
+    assert_eq!(store.identity().cell, 2);
+    assert_eq!(store.describe().high_water, 24);
+    assert_eq!(store.describe().chain.len(), 64);
+}
+
+#[tokio::test]
+async fn time_after_a_restart_lies_above_what_was_committed() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 50).await;
+    let last = {
+        let store = started(&folder);
+        let epoch = open(&store, 1).await;
+        let Committed::Committed(stated) = store.commit(commit(epoch, 1, &[], true)).await else {
+            panic!("an empty batch was refused");
+        };
+        stated.time
+    };
+    let store = started(&folder);
+    assert!(store.now(SCOPE).await.unwrap().time >= last);
+}
+
+#[tokio::test]
+async fn the_folder_and_its_files_belong_to_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 1).await;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    for name in ["IDENTITY", "HIGHWATER", "LOCK"] {
+        assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_creation_and_still_frees_work() {
+    struct Told(Arc<AtomicU64>);
+    impl FreeSpace for Told {
+        fn free_bytes(&mut self) -> std::io::Result<u64> {
+            Ok(self.0.load(Ordering::Relaxed))
+        }
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let free = Arc::new(AtomicU64::new(u64::MAX));
+    let mut options = options();
+    options.free_space = Some(Box::new(Told(free.clone())));
+    let store = FjallStore::start(&temp.path().join("store"), options).unwrap();
+    let epoch = open(&store, 0).await;
+    must_commit(&store, epoch, 1, &[letter(1, 1)]).await;
+    free.store(1, Ordering::Relaxed);
+    assert!(store.is_full());
+    assert_eq!(
+        store.commit(commit(epoch, 2, &[letter(2, 2)], true)).await,
+        Committed::Full
+    );
+    let again = store.commit(commit(epoch, 1, &[letter(1, 1)], true)).await;
+    assert!(matches!(again, Committed::Already(_)));
+    let freed = store
+        .commit(commit(epoch, 2, &[Write::Delete(RowKey::DeadLetter(id(1)))], false))
+        .await;
+    assert!(matches!(freed, Committed::Committed(_)));
+    free.store(u64::MAX, Ordering::Relaxed);
+    assert!(!store.is_full());
+    must_commit(&store, epoch, 3, &[letter(2, 2)]).await;
+}
+
+#[tokio::test]
+async fn a_broken_store_acknowledges_nothing_and_reports_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 3).await;
+    let reports = Arc::new(AtomicU64::new(0));
+    let seen = reports.clone();
+    let mut options = options().on_broken(move |_| {
+        seen.fetch_add(1, Ordering::Relaxed);
+    });
+    options.planted.fail_mark_at = Some(8);
+    let store = FjallStore::start(&folder, options).unwrap();
+    let epoch = open(&store, 1).await;
+    must_commit(&store, epoch, 1, &[letter(7, 7)]).await;
+    let answer = store.commit(commit(epoch, 2, &[letter(8, 8)], true)).await;
+    assert!(matches!(answer, Committed::Unknown(_)), "{answer:?}");
+    let later = store.commit(commit(epoch, 3, &[letter(9, 9)], true)).await;
+    assert!(matches!(later, Committed::Unavailable(_)), "{later:?}");
+    assert!(matches!(store.now(SCOPE).await, Err(StoreError::Broken(_))));
+    assert!(matches!(store.epoch(SCOPE).await, Err(StoreError::Broken(_))));
+    drop(store);
+    assert_eq!(reports.load(Ordering::Relaxed), 1);
+    // The commit whose mark failed is unknown: it may be there, what was acknowledged must be.
+    let store = started(&folder);
+    assert_eq!(instant(&store, 7).await, Some(7));
+    assert_eq!(instant(&store, 9).await, None);
+}
+
+#[tokio::test]
+async fn commits_of_many_scopes_share_groups() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = started(&temp.path().join("store"));
+    let epoch = open(&store, 0).await;
+    let before = store.describe().high_water;
+    let commits = (1..=64).map(|number| store.commit(commit(epoch, number, &[letter(1, 1)], true)));
+    let commits: Vec<_> = commits.collect();
+    for answer in futures_util::future::join_all(commits).await {
+        assert!(matches!(answer, Committed::Committed(_)));
+    }
+    let groups = store.describe().high_water - before;
+    assert!(groups < 64, "64 commits sent at once took {groups} syncs");
+}
