@@ -1,13 +1,13 @@
-//! Histories of PROTOCOL section 1 at the machine: F1, F4, F7, F8, F9.
+//! Histories of PROTOCOL section 1 at the machine: F1, F4, F8, F9.
 
 use crate::support::lease_harness::{Leases, START};
 use crate::support::make::{failed, item, item_due, job_id, name, spec, succeeded, worker};
 use fencepost_core::ids::Incarnation;
 use fencepost_core::job::{FireCause, JobState, Origin};
 use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput};
-use fencepost_core::limits::{MARK_INTERVAL, SWEEP_PAUSE_MS};
+use fencepost_core::limits::SWEEP_PAUSE_MS;
 use fencepost_core::machine::{Expect, Out, Write};
-use fencepost_core::row::{MarkRange, Row, RowKey};
+use fencepost_core::row::{Row, RowKey};
 use fencepost_core::scheduler_shard::io::Fire;
 use fencepost_core::time::{Span, StoreTime};
 use std::sync::Arc;
@@ -82,83 +82,6 @@ fn f4_a_decision_on_a_stale_row_is_refused_by_its_version() {
         id: job_id(1),
         job: Some(Box::new(stale)),
     });
-}
-
-/// Enough jobs pass for the marks of both ranges to be stored.
-fn with_marks() -> Leases {
-    let (mut leases, w) = (Leases::new(), worker("a", 1));
-    let rounds = u64::from(MARK_INTERVAL) / 500 + 2;
-    for round in 0..rounds {
-        let items = (0..500).map(|n| item(round * 500 + n, spec())).collect();
-        assert!(leases.create_all(items).iter().all(Result::is_ok));
-        leases.jump(Span::from_millis(1));
-        for grant in leases.offer(&w, 500) {
-            leases.report(&w, grant.job.id, grant.token, succeeded());
-        }
-    }
-    leases
-}
-
-#[test]
-fn f7_the_mark_is_a_head_start_that_falls_with_every_insert_below_it() {
-    let (mut leases, w) = (with_marks(), worker("a", 1));
-    let range = MarkRange::Ready(name("default"), name("default"));
-    let mark = |leases: &Leases| match leases.rows.rows.get(&RowKey::Mark(leases.facts.shard, range.clone())) {
-        Some(Row::Mark(row)) => Some(row.from.clone()),
-        _ => None,
-    };
-    let stored = mark(&leases).expect("it was stored");
-    let mut urgent = spec();
-    urgent.priority = 0;
-    leases.create(item(900_001, urgent)).unwrap();
-    assert!(
-        mark(&leases).unwrap() < stored,
-        "the insert lowered it in the same step"
-    );
-    leases.restart();
-    assert_eq!(
-        leases.offer(&w, 9).len(),
-        1,
-        "the next owner's scan does not begin above it"
-    );
-    leases.check();
-}
-
-#[test]
-fn f7_the_next_owner_knows_the_mark_that_it_must_lower() {
-    let mut leases = with_marks();
-    leases.restart();
-    let mut urgent = spec();
-    urgent.priority = 0;
-    leases.create(item(900_001, urgent)).unwrap();
-    leases.restart();
-    assert_eq!(leases.offer(&worker("a", 1), 9).len(), 1);
-}
-
-#[test]
-fn f7_the_wait_ranges_mark_falls_too() {
-    let (mut leases, w) = (Leases::new(), worker("a", 1));
-    for round in 0..10 {
-        let due = START + Span::from_secs(1_000 + round);
-        let items = (0..500).map(|n| item_due(round * 500 + n, due)).collect();
-        leases.create_all(items);
-        leases.now.store = due;
-        leases.step(LeaseInput::Tick);
-        for grant in leases.offer(&w, 500) {
-            leases.report(&w, grant.job.id, grant.token, succeeded());
-        }
-    }
-    assert!(
-        leases
-            .rows
-            .rows
-            .contains_key(&RowKey::Mark(leases.facts.shard, MarkRange::Wait))
-    );
-    leases.now.store = START;
-    leases.create(item_due(900_001, START + Span::from_secs(1))).unwrap();
-    leases.restart();
-    leases.pass(Span::from_secs(2));
-    assert_eq!(leases.offer(&w, 9).len(), 1);
 }
 
 #[test]

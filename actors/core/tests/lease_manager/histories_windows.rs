@@ -246,3 +246,33 @@ fn f30_many_classes_share_the_window_and_all_are_served() {
     leases.machine.check();
     assert_eq!(drain(&mut leases).len(), 6_000);
 }
+
+#[test]
+fn f34_a_row_whose_job_is_ready_in_memory_is_not_loaded_twice() {
+    let mut leases = Leases::new();
+    let mut lonely = spec();
+    lonely.queue = name("lonely");
+    let mut lent = item(1, lonely);
+    lent.due_at = Some(START + Span::from_secs(50));
+    leases.create(lent).unwrap();
+    leases.now.store = START + Span::from_secs(60);
+    leases.step(LeaseInput::Tick);
+    leases.now.store = START;
+    for number in 10..20 {
+        let mut large = spec();
+        large.payload = fencepost_core::target::Payload {
+            kind: fencepost_core::target::PayloadKind::Bytes,
+            bytes: vec![1; 1 << 20].into(),
+        };
+        let mut item = item(number, large);
+        item.due_at = Some(START + Span::from_secs(number));
+        leases.create(item).unwrap();
+    }
+    leases.check();
+    for _ in 0..12 {
+        leases.pass(Span::from_secs(2));
+        leases.offer_as(&worker("a", 1), leases.now.mono.0, 9, &["default"]);
+        leases.check();
+    }
+    assert_eq!(leases.offer(&worker("a", 1), 9)[0].job.id, job_id(1));
+}

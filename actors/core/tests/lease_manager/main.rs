@@ -9,6 +9,7 @@ mod support;
 mod beh;
 mod histories_keys;
 mod histories_leases;
+mod histories_marks;
 mod histories_outcomes;
 mod histories_rows;
 mod histories_windows;

@@ -12,7 +12,7 @@ use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput, LeaseOpened, Sw
 use fencepost_core::lease_manager::{LeaseManager, sweep_keys};
 use fencepost_core::machine::Out;
 use fencepost_core::name::Name;
-use fencepost_core::row::Row;
+use fencepost_core::row::{MarkRange, Row, RowKey};
 use fencepost_core::scheduler_shard::io::Fire;
 use fencepost_core::shard::ShardFacts;
 use fencepost_core::time::{Monotonic, Now, Span, StoreTime};
@@ -210,6 +210,20 @@ impl Leases {
         places.first().copied()
     }
 
+    /// No row of a range lies below its stored mark (F7).
+    pub fn check_marks(&self) {
+        for mark in self.rows.marks() {
+            let below = self.rows.rows.keys().find(|key| match (&mark.range, key) {
+                (MarkRange::Wait, RowKey::Wait(..)) => **key < mark.from,
+                (MarkRange::Ready(queue, tenant), RowKey::Ready(row)) => {
+                    (&row.queue, &row.tenant) == (queue, tenant) && **key < mark.from
+                }
+                _ => false,
+            });
+            assert_eq!(below, None, "a row lies below the mark of {:?}", mark.range);
+        }
+    }
+
     /// Memory and rows agree: every unfinished job has one place row, in the range that fits.
     pub fn check(&self) {
         self.machine.check();
@@ -247,6 +261,7 @@ impl Leases {
                 "no more attempts than the policy allows"
             );
         }
+        self.check_marks();
         for row in self.rows.rows.values() {
             if let Row::Leased(row) = row {
                 let held = self.machine.current_attempt(row.id);
