@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod chance;
+#[cfg(not(madsim))]
 pub mod cli;
 pub mod clock;
 pub mod gateway;

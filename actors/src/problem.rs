@@ -128,23 +128,30 @@ const MAPPINGS: &[Mapping] = &[
 pub struct Problem {
     /// `urn:fencepost:problem:` and the code.
     #[serde(rename = "type")]
-    pub kind: String,
+    #[schema(value_type = String)]
+    pub kind: Box<str>,
     /// The same for all problems of this status.
-    pub title: String,
+    #[schema(value_type = String)]
+    pub title: Box<str>,
     /// HTTP status.
     pub status: u16,
     /// Stable, snake_case; programs decide on this.
-    pub code: String,
+    #[schema(value_type = String)]
+    pub code: Box<str>,
     /// Which field, in dots and brackets: `schedule.cron[0]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub field: Option<Box<str>>,
     /// What is wrong, one sentence.
-    pub detail: String,
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
     /// What to do next.
-    pub hint: String,
+    #[schema(value_type = String)]
+    pub hint: Box<str>,
     /// Names this request in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub request_id: Option<Box<str>>,
     /// Whether the same request may succeed later without a change.
     pub retryable: bool,
 }
@@ -155,13 +162,13 @@ impl Problem {
         let found = MAPPINGS.iter().find(|mapping| mapping.kind == refusal.kind);
         let (status, retryable, title) = found.map_or((500, false, "Failed"), |m| (m.status, m.retryable, m.title));
         Problem {
-            kind: format!("urn:fencepost:problem:{}", refusal.code),
-            title: title.to_owned(),
+            kind: format!("urn:fencepost:problem:{}", refusal.code).into(),
+            title: title.into(),
             status,
-            code: refusal.code.to_owned(),
-            field: refusal.field.clone(),
-            detail: sentence(&refusal.detail),
-            hint: sentence(&refusal.hint),
+            code: refusal.code.into(),
+            field: refusal.field.as_deref().map(Box::from),
+            detail: sentence(&refusal.detail).into(),
+            hint: sentence(&refusal.hint).into(),
             request_id: None,
             retryable,
         }
@@ -170,13 +177,13 @@ impl Problem {
     /// A problem that only HTTP knows (401, 405, 408, 415 and so on).
     pub fn http(status: u16, code: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Problem {
         Problem {
-            kind: format!("urn:fencepost:problem:{code}"),
-            title: http_title(status).to_owned(),
+            kind: format!("urn:fencepost:problem:{code}").into(),
+            title: http_title(status).into(),
             status,
-            code: code.to_owned(),
+            code: code.into(),
             field: None,
-            detail: detail.into(),
-            hint: hint.into(),
+            detail: detail.into().into(),
+            hint: hint.into().into(),
             request_id: None,
             retryable: matches!(status, 408 | 429 | 503),
         }

@@ -173,7 +173,9 @@ mod tests {
             headers.append(*name, value.parse().unwrap());
         }
         let checked = guard.check(&"/v1/jobs".parse().unwrap(), &headers);
-        checked.err().map_or_else(|| "ok".to_owned(), |problem| problem.code)
+        checked
+            .err()
+            .map_or_else(|| "ok".to_owned(), |problem| problem.code.into())
     }
 
     #[test]

@@ -115,7 +115,7 @@ fn problem_of(response: &Response) -> Option<&Problem> {
 /// Writes the problem's body, now that the request has an id, and the headers that every answer has.
 fn finish(response: &mut Response, id: &str) {
     if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
-        problem.request_id = Some(id.to_owned());
+        problem.request_id = Some(id.into());
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -138,7 +138,7 @@ fn finish(response: &mut Response, id: &str) {
 
 /// The code of a problem that was answered.
 #[derive(Clone)]
-struct Code(String);
+struct Code(Box<str>);
 
 /// The route that a request met, as written in the router; set by `routes::router`.
 #[derive(Clone)]
@@ -151,7 +151,7 @@ fn note(method: &Method, path: &str, response: &Response, id: &str, took: std::t
         .get::<Route>()
         .map_or("none", |route| route.0.as_str())
         .to_owned();
-    let code = response.extensions().get::<Code>().map_or("", |code| code.0.as_str());
+    let code = response.extensions().get::<Code>().map_or("", |code| &*code.0);
     metrics::histogram!("fencepost_http_request_duration_seconds",
         "method" => method_label(method), "route" => route.clone(), "status" => status.to_string())
     .record(took.as_secs_f64());

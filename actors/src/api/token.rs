@@ -177,7 +177,7 @@ mod tests {
         let digest = TokenDigest::of("fp_0123456789abcdef");
         assert!(digest.check(Some(b"Bearer fp_0123456789abcdef")).is_ok());
         assert!(digest.check(Some(b"bearer fp_0123456789abcdef")).is_ok());
-        let code = |header: Option<&[u8]>| digest.check(header).unwrap_err().code;
+        let code = |header: Option<&[u8]>| String::from(digest.check(header).unwrap_err().code);
         assert_eq!(code(None), "token_missing");
         for wrong in [
             "Bearer fp_0123456789abcdeg",

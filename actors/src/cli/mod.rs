@@ -1,17 +1,42 @@
 //! The command line.
 //!
-//! Owns: the grammar. Must never: hold a command's work; each has its own module.
+//! Owns: the grammar, the exit code, Ctrl-C. Must never: hold a command's work; each has its own module.
+//! Next: `job.rs`, `schedule.rs`, `import.rs`, `client.rs`, `output.rs`; the table of exit codes is
+//! `crate::problem::EXITS`.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::problem::Exit;
+use failure::Failure;
+use output::{Format, OUTPUT_CLOSED};
+
+pub mod client;
+pub mod failure;
+pub mod import;
+pub mod job;
+pub mod job_args;
+pub mod output;
+mod pages;
 pub mod preview;
+mod progress;
+pub mod schedule;
+pub mod schedule_args;
+pub mod when;
+
+const EXAMPLE: &str = "Examples:
+  fencepost schedule create hello --every 10s -- echo hello
+  fencepost schedule list
+  fencepost job list --state dead
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 permission, 5 conflict,
+6 unreachable, 7 outcome unknown, 8 did not validate, 130 interrupted.";
 
 /// The job scheduler that is never off by one.
 #[derive(Debug, Parser)]
-#[command(name = "fencepost", version)]
+#[command(name = "fencepost", version, after_help = EXAMPLE, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -21,28 +46,101 @@ struct Cli {
 enum Command {
     /// Work with schedules.
     #[command(subcommand)]
-    Schedule(ScheduleCommand),
+    Schedule(schedule::ScheduleCommand),
+    /// Work with jobs.
+    #[command(subcommand)]
+    Job(job::JobCommand),
+    /// Bring schedules from elsewhere.
+    #[command(subcommand)]
+    Import(import::ImportCommand),
+    /// Write the completion script of a shell.
+    #[command(after_help = "Example:\n  fencepost completion bash > /etc/bash_completion.d/fencepost")]
+    Completion {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
 }
 
-#[derive(Debug, Subcommand)]
-enum ScheduleCommand {
-    /// Show when cron expressions fire, without a server.
-    Preview(preview::PreviewArgs),
+/// The grammar, for help pages and completion.
+pub fn grammar() -> clap::Command {
+    Cli::command()
 }
 
 /// Reads the arguments and runs the command.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    ExitCode::from(run(cli.command) as u8)
+}
+
+fn run(command: Command) -> Exit {
+    match command {
+        Command::Schedule(schedule::ScheduleCommand::Preview(args)) => preview_now(&args),
+        Command::Completion { shell } => complete(shell),
+        Command::Schedule(command) => ask(command.format(), async |out| command.run(out).await),
+        Command::Job(command) => ask(command.format(), async |out| command.run(out).await),
+        Command::Import(command) => ask(command.format(), async |out| command.run(out, wall()).await),
+    }
+}
+
+fn preview_now(args: &preview::PreviewArgs) -> Exit {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
-    let done = match cli.command {
-        Command::Schedule(ScheduleCommand::Preview(args)) => preview::run(&args, &mut out, &mut err),
-    };
-    match done {
-        Ok(exit) => ExitCode::from(exit as u8),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+    match preview::run(args, &mut out, &mut err) {
+        Ok(exit) => exit,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
         Err(error) => {
             let _ = writeln!(err, "error: cannot write: {error}");
-            ExitCode::FAILURE
+            Exit::Failed
         }
     }
+}
+
+fn complete(shell: clap_complete::Shell) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut grammar(), "fencepost", &mut script);
+    match io::stdout().write_all(&script) {
+        Ok(()) => Exit::Ok,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
+        Err(_) => Exit::Failed,
+    }
+}
+
+/// Runs a command that talks to a server, until it ends or Ctrl-C.
+fn ask<F>(format: Format, command: F) -> Exit
+where
+    F: AsyncFnOnce(&mut dyn Write) -> Result<Exit, Failure>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(runtime) = runtime else {
+        eprintln!("error: no runtime could be started");
+        return Exit::Failed;
+    };
+    let done = runtime.block_on(async {
+        let mut out = io::stdout();
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => Err(interrupted()),
+            done = command(&mut out) => done,
+        }
+    });
+    match done {
+        Ok(exit) => exit,
+        Err(failure) if *failure.problem.code == *OUTPUT_CLOSED => Exit::Ok,
+        Err(failure) => {
+            let _ = failure.show(format, &mut io::stderr());
+            failure.exit
+        }
+    }
+}
+
+fn interrupted() -> Failure {
+    let detail = "Interrupted; a change that was under way may have happened.";
+    Failure::new(Exit::Interrupted, "interrupted", detail, "Look before you repeat it.")
+}
+
+/// This machine's clock, for showing what comes next without a server.
+#[allow(clippy::disallowed_methods, reason = "shown to a person only; decides nothing")]
+fn wall() -> fencepost_core::time::StoreTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let micros = since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+    fencepost_core::time::StoreTime(micros)
 }

@@ -236,7 +236,7 @@ fn batch_answer(results: Vec<Option<Result<Created, Refusal>>>) -> BatchAnswer {
         Some(Err(refusal)) => {
             refused += 1;
             let mut problem = Problem::of(&refusal);
-            problem.field = Some(item_field(at, problem.field));
+            problem.field = Some(item_field(at, problem.field.as_deref()).into());
             BatchItem::Refused {
                 problem: Box::new(problem),
             }
@@ -258,10 +258,10 @@ fn batch_answer(results: Vec<Option<Result<Created, Refusal>>>) -> BatchAnswer {
 }
 
 /// A field's name within the batch.
-fn item_field(at: usize, field: Option<String>) -> String {
+fn item_field(at: usize, field: Option<&str>) -> String {
     let item = format!("jobs[{at}]");
     match field {
-        Some(field) if field.starts_with(&item) => field,
+        Some(field) if field.starts_with(&item) => field.to_owned(),
         Some(field) => format!("{item}.{field}"),
         None => item,
     }

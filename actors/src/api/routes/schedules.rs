@@ -184,7 +184,7 @@ fn read_if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get("if-match") else {
         let detail = "An edit says which version it replaces.";
         let mut problem = Problem::http(428, "if_match_missing", detail, hint);
-        problem.field = Some("If-Match".to_owned());
+        problem.field = Some("If-Match".into());
         return Err(problem);
     };
     if value.as_bytes() == b"*" {

@@ -1,0 +1,266 @@
+//! `fencepost import crontab`: what each line becomes, then the schedules, then what fires next.
+//!
+//! Owns: the order (a dry run of every line first) and the report. Must never: drop a line in silence. Next:
+//! `fencepost_core::crontab` (reads the lines), the guide `docs/guides/import.md`.
+
+use super::client::{Call, Client, ServerArgs};
+use super::failure::Failure;
+use super::job_args::{Body, put_field, put_given, read_file, to_bytes};
+use super::output::{Format, OutputArgs, cell, put, show_table};
+use super::progress;
+use super::when::Times;
+use crate::problem::Exit;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Args, Subcommand};
+use fencepost_core::cron::{CronPlan, HashSeed};
+use fencepost_core::crontab::{Crontab, CrontabKind, LineOutcome, Proposal};
+use fencepost_core::duration;
+use fencepost_core::schedule::{GapPolicy, OverlapPolicy};
+use fencepost_core::time::{Span, StoreTime};
+use fencepost_core::zone::Zone;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Bring schedules from elsewhere.
+#[derive(Debug, Subcommand)]
+pub enum ImportCommand {
+    /// Make a schedule of each line of a crontab.
+    #[command(
+        after_help = "Examples:\n  crontab -l | fencepost import crontab - --dry-run\n  fencepost import crontab /etc/crontab --system"
+    )]
+    Crontab(CrontabArgs),
+}
+
+/// Arguments of `import crontab`.
+#[derive(Debug, Args)]
+pub struct CrontabArgs {
+    /// The crontab; - is standard input.
+    file: PathBuf,
+    /// Only show what would be made; needs no server.
+    #[arg(long)]
+    dry_run: bool,
+    /// The file is a system crontab: its sixth word is a user.
+    #[arg(long)]
+    system: bool,
+    /// Zone of its times until a CRON_TZ says otherwise.
+    #[arg(
+        long,
+        value_name = "ZONE",
+        env = "FENCEPOST_TZ",
+        hide_env_values = true,
+        default_value = "UTC"
+    )]
+    tz: String,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// What became of one line.
+struct Report {
+    number: usize,
+    line: String,
+    result: &'static str,
+    name: String,
+    next: String,
+    notes: Vec<String>,
+}
+
+impl ImportCommand {
+    /// The form of output that errors follow.
+    pub fn format(&self) -> Format {
+        match self {
+            ImportCommand::Crontab(args) => args.output.output,
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub async fn run(&self, out: &mut dyn Write, now: StoreTime) -> Result<Exit, Failure> {
+        match self {
+            ImportCommand::Crontab(args) => crontab(args, out, now).await,
+        }
+    }
+}
+
+async fn crontab(args: &CrontabArgs, out: &mut dyn Write, now: StoreTime) -> Result<Exit, Failure> {
+    let times = Times::in_zone(&args.tz)?;
+    let bytes = read_file(&args.file)?;
+    let kind = match args.system {
+        true => CrontabKind::System,
+        false => CrontabKind::User,
+    };
+    let table = Crontab::parse(&bytes, kind, &args.tz);
+    let client = match args.dry_run {
+        true => None,
+        false => Some(Client::new(&args.server)?),
+    };
+    let bar = progress::bar(table.proposals().count(), "importing");
+    let mut reports = Vec::new();
+    for line in &table.lines {
+        let report = |result, name: String| Report {
+            number: line.number,
+            line: line.text.clone(),
+            result,
+            name,
+            next: String::new(),
+            notes: Vec::new(),
+        };
+        match &line.outcome {
+            LineOutcome::Setting { name, note } => {
+                let mut report = report("setting", name.clone());
+                report.notes.extend(note.clone());
+                reports.push(report);
+            }
+            LineOutcome::Unsupported(why) => {
+                let mut report = report("unsupported", String::new());
+                report
+                    .notes
+                    .push(format!("{} ({}); {}", why.reason, why.code, why.hint));
+                reports.push(report);
+            }
+            LineOutcome::Proposed(proposal) => {
+                let mut report = report("", proposal.name.to_string());
+                report.notes.extend(proposal.notes.clone());
+                settle(client.as_ref(), proposal, &mut report, now).await?;
+                report.next = times.show(&report.next);
+                reports.push(report);
+                bar.inc(1);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    show(args.output.output, &reports, out)?;
+    let clean = reports
+        .iter()
+        .all(|report| !matches!(report.result, "unsupported" | "refused"));
+    Ok(if clean { Exit::Ok } else { Exit::Invalid })
+}
+
+/// Makes the schedule, or says what would be made.
+async fn settle(
+    client: Option<&Client>,
+    proposal: &Proposal,
+    report: &mut Report,
+    now: StoreTime,
+) -> Result<(), Failure> {
+    let body = to_bytes(&request(proposal)?)?;
+    let Some(client) = client else {
+        (report.result, report.next) = ("would create", next_of(proposal, now));
+        return Ok(());
+    };
+    match client.call(Call::post("/v1/schedules").json(body)).await {
+        Ok(reply) => {
+            let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+            (report.result, report.next) = ("created", cell(&value, &["next", "due_at"]));
+        }
+        Err(failure) if failure.exit == Exit::Conflict => {
+            (report.result, report.next) = ("exists", next_of(proposal, now));
+            report
+                .notes
+                .push("a schedule of this name is there already; it was left as it is".to_owned());
+        }
+        Err(failure) if matches!(failure.exit, Exit::Invalid | Exit::Permission) && failure.problem.status != 401 => {
+            report.result = "refused";
+            let problem = &failure.problem;
+            report
+                .notes
+                .push(format!("{} ({}) {}", problem.detail, problem.code, problem.hint));
+        }
+        Err(failure) => return Err(failure),
+    }
+    Ok(())
+}
+
+fn request(proposal: &Proposal) -> Result<Body, Failure> {
+    let mut target = Body::new();
+    put_field(&mut target, "type", "command")?;
+    put_field(&mut target, "argv", &proposal.argv)?;
+    let env: BTreeMap<_, _> = proposal.env.iter().cloned().collect();
+    put_given(&mut target, "env", &(!env.is_empty()).then_some(env))?;
+    put_given(&mut target, "directory", &proposal.directory)?;
+    let mut job = Body::new();
+    put_field(&mut job, "target", &target)?;
+    put_field(&mut job, "tags", &["crontab"])?;
+    let stdin = proposal.stdin.as_ref().map(|stdin| STANDARD.encode(stdin));
+    put_given(&mut job, "payload_base64", &stdin)?;
+    let mut body = Body::new();
+    put_field(&mut body, "name", proposal.name.as_str())?;
+    put_field(&mut body, "cron", &proposal.expression)?;
+    put_field(&mut body, "tz", &proposal.zone)?;
+    put_field(&mut body, "job", &job)?;
+    if proposal.jitter > Span::ZERO {
+        put_field(&mut body, "jitter", &duration::format(proposal.jitter))?;
+    }
+    Ok(body)
+}
+
+/// The next occurrence by this machine's clock; empty if there is none.
+fn next_of(proposal: &Proposal, now: StoreTime) -> String {
+    let plan = Zone::get(&proposal.zone).ok().and_then(|zone| {
+        let seed = HashSeed::of_schedule("default", proposal.name.as_str());
+        let (gap, overlap) = (GapPolicy::default(), OverlapPolicy::default());
+        CronPlan::parse(&[proposal.expression.as_str()], seed, zone, gap, overlap).ok()
+    });
+    plan.and_then(|plan| plan.next_after(now))
+        .map(crate::api::text::instant)
+        .unwrap_or_default()
+}
+
+fn show(format: Format, reports: &[Report], out: &mut dyn Write) -> Result<(), Failure> {
+    let item = |report: &Report| {
+        json!({
+            "line": report.number, "text": report.line, "result": report.result, "name": report.name,
+            "next": report.next, "notes": report.notes,
+        })
+    };
+    match format {
+        Format::Json => put(
+            out,
+            &Value::from(reports.iter().map(item).collect::<Vec<_>>()).to_string(),
+        ),
+        Format::Jsonl => reports
+            .iter()
+            .try_for_each(|report| put(out, &item(report).to_string())),
+        Format::Text => {
+            let mut rows = Vec::new();
+            for report in reports {
+                let shown = report.line.chars().take(48).collect();
+                let what = [report.number.to_string(), report.result.to_owned(), report.name.clone()];
+                rows.push(what.into_iter().chain([report.next.clone(), shown]).collect());
+            }
+            show_table(out, vec!["LINE", "RESULT", "NAME", "NEXT", "TEXT"], rows)?;
+            for report in reports {
+                for note in &report.notes {
+                    eprintln!("line {}: {note}", report.number);
+                }
+            }
+            summary(reports);
+            Ok(())
+        }
+    }
+}
+
+fn summary(reports: &[Report]) {
+    let count = |result: &str| reports.iter().filter(|report| report.result == result).count();
+    let parts: Vec<_> = ["created", "would create", "exists", "refused", "unsupported"]
+        .iter()
+        .map(|result| (count(result), result))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, result)| format!("{count} {result}"))
+        .collect();
+    eprintln!(
+        "{}",
+        if parts.is_empty() {
+            "nothing to import".to_owned()
+        } else {
+            parts.join(", ")
+        }
+    );
+}

@@ -1,0 +1,358 @@
+//! `fencepost job …`: making, reading, waiting for and changing jobs.
+//!
+//! Owns: the subcommands and what they show. Must never: talk HTTP itself. Next: `client.rs`, `job_args.rs`.
+
+use super::client::{Call, Client, ServerArgs, parse_span, with_query};
+use super::failure::Failure;
+use super::job_args::{Body, JobArgs, put_given, read_body, to_bytes};
+use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one};
+use super::pages::collect;
+use super::when::{ShowTz, Times};
+use crate::problem::Exit;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::Value;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Work with jobs.
+#[derive(Debug, Subcommand)]
+pub enum JobCommand {
+    /// Make a job.
+    #[command(after_help = CREATE_EXAMPLE)]
+    Create(Box<CreateArgs>),
+    /// List jobs.
+    #[command(after_help = "Example:\n  fencepost job list --state dead,uncertain --queue mail")]
+    List(ListArgs),
+    /// Show one job.
+    #[command(after_help = "Example:\n  fencepost job show job_00c0ffee00c0ffee00c0ffee00c0ffee")]
+    Show(OneArgs),
+    /// Cancel a job; says honestly how far that went.
+    #[command(after_help = "Example:\n  fencepost job cancel job_00c0ffee00c0ffee00c0ffee00c0ffee")]
+    Cancel(OneArgs),
+    /// Wait until a job is finished; exit code 0 if it succeeded, 1 if not, 7 if the time is up.
+    #[command(after_help = "Example:\n  fencepost job wait job_00c0ffee00c0ffee00c0ffee00c0ffee --for 5m")]
+    Wait(WaitArgs),
+    /// Show the kept output of a job's attempts.
+    #[command(after_help = "Example:\n  fencepost job logs job_00c0ffee00c0ffee00c0ffee00c0ffee")]
+    Logs(OneArgs),
+    /// List a job's attempts.
+    #[command(after_help = "Example:\n  fencepost job attempts job_00c0ffee00c0ffee00c0ffee00c0ffee")]
+    Attempts(OneArgs),
+    /// Send a dead job back for another round of attempts.
+    #[command(after_help = "Example:\n  fencepost job retry job_00c0ffee00c0ffee00c0ffee00c0ffee")]
+    Retry(OneArgs),
+    /// Settle an uncertain job with what you found.
+    #[command(after_help = "Example:\n  fencepost job settle job_00c0ffee00c0ffee00c0ffee00c0ffee --as succeeded")]
+    Settle(SettleArgs),
+}
+
+const CREATE_EXAMPLE: &str = "Examples:
+  fencepost job create --http https://example.org/hook --payload '{\"n\":1}'
+  fencepost job create --delay 10m --key order-17 -- /usr/local/bin/report 17";
+
+/// Arguments of `job create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// Take the whole request from a JSON file instead; one with "jobs" is a batch; - is standard input.
+    #[arg(short = 'f', long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Idempotency key: the same key and request give the same job.
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// First due at this instant.
+    #[arg(long, value_name = "RFC3339", conflicts_with = "delay")]
+    at: Option<String>,
+    /// First due after this long.
+    #[arg(long, value_name = "TIME")]
+    delay: Option<String>,
+    /// Refuse it when --at is longer ago than this.
+    #[arg(long, value_name = "TIME")]
+    grace: Option<String>,
+    #[command(flatten)]
+    job: JobArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Arguments of `job list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only in these states, with commas between them.
+    #[arg(long, value_name = "STATES")]
+    state: Option<String>,
+    /// Only of this queue.
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// Only with this tag.
+    #[arg(long, value_name = "WORD")]
+    tag: Option<String>,
+    /// Only made by this schedule.
+    #[arg(long, value_name = "NAME")]
+    schedule: Option<String>,
+    /// At most this many.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+    #[command(flatten)]
+    times: ShowTz,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Arguments of a command on one job.
+#[derive(Debug, Args)]
+pub struct OneArgs {
+    /// Its id.
+    id: String,
+    #[command(flatten)]
+    times: ShowTz,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Arguments of `job wait`.
+#[derive(Debug, Args)]
+pub struct WaitArgs {
+    /// Wait at most this long.
+    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = parse_span)]
+    most: Duration,
+    #[command(flatten)]
+    one: OneArgs,
+}
+
+/// Arguments of `job settle`.
+#[derive(Debug, Args)]
+pub struct SettleArgs {
+    /// What you found.
+    #[arg(long = "as", value_enum)]
+    verdict: VerdictArg,
+    #[command(flatten)]
+    one: OneArgs,
+}
+
+/// What a person found out about an uncertain job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum VerdictArg {
+    /// The effect is there.
+    Succeeded,
+    /// There is no effect: give it up.
+    Dead,
+    /// There is no effect: try again.
+    Retry,
+}
+
+const COLUMNS: &[Column] = &[
+    ("ID", |job, _| cell(job, &["id"])),
+    ("STATE", |job, _| cell(job, &["state"])),
+    ("QUEUE", |job, _| cell(job, &["queue"])),
+    ("TARGET", |job, _| target(job)),
+    ("DUE", |job, times| times.show(&cell(job, &["due_at"]))),
+    ("ATTEMPTS", |job, _| cell(job, &["attempt_count"])),
+    ("SCHEDULE", |job, _| cell(job, &["occurrence", "schedule"])),
+    ("REASON", |job, _| reason(job)),
+];
+
+const ATTEMPT_COLUMNS: &[Column] = &[
+    ("ATTEMPT", |item, _| cell(item, &["attempt"])),
+    ("RESULT", |item, _| cell(item, &["result"])),
+    ("WORKER", |item, _| cell(item, &["worker"])),
+    ("BEGAN", |item, times| times.show(&cell(item, &["granted_at"]))),
+    ("ENDED", |item, times| times.show(&cell(item, &["ended_at"]))),
+    ("ERROR", |item, _| cell(item, &["error"])),
+];
+
+fn target(job: &Value) -> String {
+    let text = match cell(job, &["target", "type"]).as_str() {
+        "http" => format!("{} {}", cell(job, &["target", "method"]), cell(job, &["target", "url"])),
+        "handler" => format!("handler {}", cell(job, &["target", "name"])),
+        _ => {
+            let words = job.pointer("/target/argv").and_then(Value::as_array);
+            let words = words.into_iter().flatten().filter_map(Value::as_str);
+            words.collect::<Vec<_>>().join(" ")
+        }
+    };
+    one_line(&text.chars().take(48).collect::<String>())
+}
+
+fn reason(job: &Value) -> String {
+    let text = [cell(job, &["reason"]), cell(job, &["last_error"])];
+    let text = text
+        .iter()
+        .filter(|part| !part.is_empty())
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(": ");
+    text.chars().take(60).collect()
+}
+
+impl JobCommand {
+    /// The form of output that errors follow.
+    pub fn format(&self) -> Format {
+        match self {
+            JobCommand::Create(args) => args.output.output,
+            JobCommand::List(args) => args.output.output,
+            JobCommand::Wait(args) => args.one.output.output,
+            JobCommand::Settle(args) => args.one.output.output,
+            JobCommand::Show(one)
+            | JobCommand::Cancel(one)
+            | JobCommand::Logs(one)
+            | JobCommand::Attempts(one)
+            | JobCommand::Retry(one) => one.output.output,
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub async fn run(&self, out: &mut dyn Write) -> Result<Exit, Failure> {
+        match self {
+            JobCommand::Create(args) => create(args, out).await,
+            JobCommand::List(args) => list(args, out).await,
+            JobCommand::Show(one) => show(one, Call::get(&one.path("")), out).await,
+            JobCommand::Cancel(one) => show(one, Call::post(&one.path("/cancel")), out).await,
+            JobCommand::Retry(one) => show(one, Call::post(&one.path("/retry")), out).await,
+            JobCommand::Settle(args) => settle(args, out).await,
+            JobCommand::Wait(args) => wait(args, out).await,
+            JobCommand::Logs(one) => logs(one, out).await,
+            JobCommand::Attempts(one) => attempts(one, out).await,
+        }
+    }
+}
+
+impl OneArgs {
+    fn path(&self, rest: &str) -> String {
+        format!("/v1/jobs/{}{rest}", super::client::segment(&self.id))
+    }
+}
+
+async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let client = Client::new(&args.server)?;
+    let mut body = match &args.file {
+        Some(path) => read_body(path)?,
+        None => Body::new(),
+    };
+    let batch = body.contains_key("jobs");
+    if !batch {
+        args.job.put_into(&mut body)?;
+        put_given(&mut body, "idempotency_key", &args.key)?;
+        put_given(&mut body, "at", &args.at)?;
+        put_given(&mut body, "delay", &args.delay)?;
+        put_given(&mut body, "grace", &args.grace)?;
+    }
+    let path = if batch { "/v1/jobs:batch" } else { "/v1/jobs" };
+    let reply = client.call(Call::post(path).json(to_bytes(&body)?)).await?;
+    if args.output.output == Format::Text && !batch {
+        let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+        put(out, &cell(&value, &["id"]))?;
+        return Ok(Exit::Ok);
+    }
+    show_one(out, args.output.output, &reply.body, &Times::utc())?;
+    Ok(Exit::Ok)
+}
+
+async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let (client, times) = (Client::new(&args.server)?, Times::of(&args.times)?);
+    let plain = args.tag.is_none() && args.schedule.is_none();
+    let (path, state) = match args.state.as_deref() {
+        Some("dead") if plain => ("/v1/dead", None),
+        Some("uncertain") if plain => ("/v1/uncertain", None),
+        _ => ("/v1/jobs", args.state.clone()),
+    };
+    let params = [
+        ("state", state),
+        ("queue", args.queue.clone()),
+        ("tag", args.tag.clone()),
+        ("schedule", args.schedule.clone()),
+    ];
+    let items = collect(&client, path, &params, args.limit as usize).await?;
+    show_list(out, args.output.output, &items, COLUMNS, &times)?;
+    Ok(Exit::Ok)
+}
+
+async fn show(one: &OneArgs, call: Call<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
+    let reply = client.call(call).await?;
+    show_one(out, one.output.output, &reply.body, &times)?;
+    Ok(Exit::Ok)
+}
+
+async fn settle(args: &SettleArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let verdict = match args.verdict {
+        VerdictArg::Succeeded => "succeeded",
+        VerdictArg::Dead => "dead",
+        VerdictArg::Retry => "retry",
+    };
+    let body = format!("{{\"verdict\":\"{verdict}\"}}").into_bytes();
+    show(&args.one, Call::post(&args.one.path("/settle")).json(body), out).await
+}
+
+/// One long poll of the server.
+const POLL_SECONDS: u64 = 30;
+
+async fn wait(args: &WaitArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let one = &args.one;
+    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
+    let mut left = args.most.as_secs();
+    let spinner = super::progress::spinner(&format!("waiting for {}", one.id));
+    let (value, body) = loop {
+        let seconds = left.min(POLL_SECONDS);
+        let path = with_query(&one.path("/wait"), &[("timeout", Some(seconds.to_string()))]);
+        let reply = client.call(Call::get(&path).held(Duration::from_secs(seconds))).await?;
+        let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+        left -= seconds;
+        if left == 0 || is_settled(&value) {
+            break (value, reply.body);
+        }
+    };
+    spinner.finish_and_clear();
+    show_one(out, one.output.output, &body, &times)?;
+    Ok(match cell(&value, &["state"]).as_str() {
+        "succeeded" => Exit::Ok,
+        _ if is_settled(&value) => Exit::Failed,
+        _ => Exit::Unknown,
+    })
+}
+
+fn is_settled(job: &Value) -> bool {
+    let state = cell(job, &["state"]);
+    !matches!(state.as_str(), "waiting" | "ready" | "running")
+}
+
+async fn logs(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
+    let reply = client.call(Call::get(&one.path("/logs"))).await?;
+    if one.output.output != Format::Text {
+        show_one(out, one.output.output, &reply.body, &times)?;
+        return Ok(Exit::Ok);
+    }
+    let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+    let items = value.get("items").and_then(Value::as_array);
+    for item in items.into_iter().flatten() {
+        let (attempt, result, error) = (
+            cell(item, &["attempt"]),
+            cell(item, &["result"]),
+            cell(item, &["error"]),
+        );
+        eprintln!("--- attempt {attempt}: {result} {error}");
+        let text = item
+            .get("output")
+            .and_then(Value::as_str)
+            .unwrap_or("(output that is no text; use -o json)");
+        put(out, text.trim_end_matches('\n'))?;
+    }
+    Ok(Exit::Ok)
+}
+
+async fn attempts(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
+    let items = collect(&client, &one.path("/attempts"), &[], usize::MAX).await?;
+    show_list(out, one.output.output, &items, ATTEMPT_COLUMNS, &times)?;
+    Ok(Exit::Ok)
+}

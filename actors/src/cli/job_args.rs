@@ -1,0 +1,265 @@
+//! What a job is, as flags: target, payload, queue, retry and so on, made into the request's JSON.
+//!
+//! Owns: the flags. Must never: check what the server checks (its words are the ones people see). Next:
+//! `job.rs`, `schedule_args.rs`.
+
+use super::failure::Failure;
+use crate::api::dto::job::RetryBody;
+use crate::api::dto::target::{CommandBody, HandlerBody, HttpBody, TargetBody};
+use crate::problem::Exit;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Fields of a JSON object, each as it will be sent.
+pub type Body = BTreeMap<String, Box<RawValue>>;
+
+/// What a job does and how.
+#[derive(Clone, Debug, Default, Args)]
+pub struct JobArgs {
+    /// Call this URL.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["handler", "command"], help_heading = "Target")]
+    pub http: Option<String>,
+    /// Method of the call; POST by default.
+    #[arg(long, value_name = "METHOD", requires = "http", help_heading = "Target")]
+    pub method: Option<String>,
+    /// Header of the call; may be repeated.
+    #[arg(long, value_name = "NAME:VALUE", requires = "http", value_parser = parse_header, help_heading = "Target")]
+    pub header: Vec<(String, String)>,
+    /// Call the Rust handler of this name; "noop" is built in.
+    #[arg(long, value_name = "NAME", conflicts_with = "command", help_heading = "Target")]
+    pub handler: Option<String>,
+    /// Run this program; put it last, behind --.
+    #[arg(last = true, value_name = "COMMAND", help_heading = "Target")]
+    pub command: Vec<String>,
+    /// Give the command to /bin/sh -c.
+    #[arg(long, requires = "command", help_heading = "Target")]
+    pub shell: bool,
+    /// Variable for the command; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", requires = "command", value_parser = parse_variable, help_heading = "Target")]
+    pub env: Vec<(String, String)>,
+    /// Working folder of the command.
+    #[arg(long, value_name = "FOLDER", requires = "command", help_heading = "Target")]
+    pub directory: Option<String>,
+    /// Time between TERM and KILL of the command.
+    #[arg(long, value_name = "TIME", requires = "command", help_heading = "Target")]
+    pub kill_after: Option<String>,
+
+    /// Input as JSON, kept byte for byte.
+    #[arg(long, value_name = "JSON", conflicts_with = "payload_file", help_heading = "Job")]
+    pub payload: Option<String>,
+    /// Input from a file, as bytes; - is standard input.
+    #[arg(long, value_name = "FILE", help_heading = "Job")]
+    pub payload_file: Option<PathBuf>,
+    /// The line it waits in.
+    #[arg(long, value_name = "NAME", help_heading = "Job")]
+    pub queue: Option<String>,
+    /// 0 first, 9 last.
+    #[arg(long, value_name = "N", help_heading = "Job")]
+    pub priority: Option<u8>,
+    /// Word to filter by; may be repeated.
+    #[arg(long, value_name = "WORD", help_heading = "Job")]
+    pub tag: Vec<String>,
+    /// Limit of one attempt, such as 5m.
+    #[arg(long = "attempt-timeout", value_name = "TIME", help_heading = "Job")]
+    pub attempt_timeout: Option<String>,
+    /// Attempts in all.
+    #[arg(long, value_name = "N", help_heading = "Job")]
+    pub attempts: Option<u32>,
+    /// Delay before the second attempt, doubled with each.
+    #[arg(long, value_name = "TIME", help_heading = "Job")]
+    pub backoff: Option<String>,
+    /// Longest delay between attempts.
+    #[arg(long, value_name = "TIME", help_heading = "Job")]
+    pub backoff_cap: Option<String>,
+    /// What to do with an attempt that began and has no proven outcome.
+    #[arg(long, value_enum, help_heading = "Job")]
+    pub delivery: Option<DeliveryArg>,
+    /// Not started by then: never starts.
+    #[arg(long, value_name = "RFC3339", help_heading = "Job")]
+    pub expires_at: Option<String>,
+}
+
+/// What to do with an attempt that began and has no proven outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DeliveryArg {
+    /// Try it again.
+    AtLeastOnce,
+    /// Park it as uncertain.
+    AtMostOnce,
+}
+
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("use NAME:VALUE")?;
+    Ok((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+}
+
+fn parse_variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("use NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Puts a field, as JSON.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn put_field<T: Serialize + ?Sized>(body: &mut Body, name: &str, value: &T) -> Result<(), Failure> {
+    let raw = to_raw_value(value).map_err(|error| Failure::unreadable(&error))?;
+    body.insert(name.to_owned(), raw);
+    Ok(())
+}
+
+/// Puts a field if it was given.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn put_given<T: Serialize>(body: &mut Body, name: &str, value: &Option<T>) -> Result<(), Failure> {
+    match value {
+        Some(value) => put_field(body, name, value),
+        None => Ok(()),
+    }
+}
+
+impl JobArgs {
+    /// The target, if one was given.
+    fn target(&self) -> Option<TargetBody> {
+        if let Some(url) = &self.http {
+            return Some(TargetBody::Http(HttpBody {
+                method: self.method.clone(),
+                url: url.clone(),
+                headers: self.header.iter().cloned().collect(),
+            }));
+        }
+        if let Some(name) = &self.handler {
+            return Some(TargetBody::Handler(HandlerBody { name: name.clone() }));
+        }
+        (!self.command.is_empty()).then(|| {
+            TargetBody::Command(CommandBody {
+                argv: self.command.clone(),
+                shell: self.shell,
+                env: self.env.iter().cloned().collect(),
+                directory: self.directory.clone(),
+                grace: self.kill_after.clone(),
+            })
+        })
+    }
+
+    /// Puts what was given over what is in `body`.
+    ///
+    /// # Errors
+    /// The payload is no JSON, or its file cannot be read.
+    pub fn put_into(&self, body: &mut Body) -> Result<(), Failure> {
+        put_given(body, "target", &self.target())?;
+        self.put_payload(body)?;
+        put_given(body, "queue", &self.queue)?;
+        put_given(body, "priority", &self.priority)?;
+        put_given(body, "tags", &(!self.tag.is_empty()).then_some(&self.tag))?;
+        put_given(body, "timeout", &self.attempt_timeout)?;
+        let delivery = self.delivery.map(|delivery| match delivery {
+            DeliveryArg::AtLeastOnce => "at-least-once",
+            DeliveryArg::AtMostOnce => "at-most-once",
+        });
+        put_given(body, "delivery", &delivery)?;
+        put_given(body, "expires_at", &self.expires_at)?;
+        self.put_retry(body)
+    }
+
+    fn put_retry(&self, body: &mut Body) -> Result<(), Failure> {
+        if self.attempts.is_none() && self.backoff.is_none() && self.backoff_cap.is_none() {
+            return Ok(());
+        }
+        let mut retry: Body = match body.get("retry") {
+            Some(raw) => serde_json::from_str(raw.get()).map_err(|error| Failure::unreadable(&error))?,
+            None => Body::new(),
+        };
+        let given = RetryBody {
+            attempts: self.attempts,
+            backoff: self.backoff.clone(),
+            cap: self.backoff_cap.clone(),
+        };
+        put_given(&mut retry, "attempts", &given.attempts)?;
+        put_given(&mut retry, "backoff", &given.backoff)?;
+        put_given(&mut retry, "cap", &given.cap)?;
+        put_field(body, "retry", &retry)
+    }
+
+    fn put_payload(&self, body: &mut Body) -> Result<(), Failure> {
+        if self.payload.is_some() || self.payload_file.is_some() {
+            body.remove("payload");
+            body.remove("payload_base64");
+        }
+        if let Some(text) = &self.payload {
+            let raw = RawValue::from_string(text.clone()).map_err(|error| {
+                let detail = format!("The payload is no JSON: {error}.");
+                Failure::new(
+                    Exit::Invalid,
+                    "payload_malformed",
+                    detail,
+                    "Quote it for the shell, or use --payload-file.",
+                )
+            })?;
+            body.insert("payload".to_owned(), raw);
+        }
+        if let Some(path) = &self.payload_file {
+            put_field(body, "payload_base64", &STANDARD.encode(read_file(path)?))?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a file that a command takes.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Reads a file, or standard input for `-`.
+///
+/// # Errors
+/// It cannot be read, or is too large.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().take(FILE_BYTES_MAX).read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)),
+    };
+    match read {
+        Ok(count) if (count as u64) < FILE_BYTES_MAX => Ok(bytes),
+        Ok(_) => {
+            let detail = format!("The file {} is larger than {FILE_BYTES_MAX} bytes.", path.display());
+            Err(Failure::new(
+                Exit::Invalid,
+                "file_too_large",
+                detail,
+                "Send less at once.",
+            ))
+        }
+        Err(error) => Err(Failure::file(path, &error)),
+    }
+}
+
+/// Reads a JSON object from a file.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub fn read_body(path: &Path) -> Result<Body, Failure> {
+    serde_json::from_slice(&read_file(path)?).map_err(|error| {
+        let detail = format!("The file {} holds no JSON object: {error}.", path.display());
+        Failure::new(
+            Exit::Invalid,
+            "file_malformed",
+            detail,
+            "See /openapi.json for its form.",
+        )
+    })
+}
+
+/// A body as it is sent.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn to_bytes(body: &Body) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec(body).map_err(|error| Failure::unreadable(&error))
+}

@@ -1,0 +1,395 @@
+//! `fencepost schedule …`: making, reading and changing schedules.
+//!
+//! Owns: the subcommands and what they show. Must never: talk HTTP itself. Next: `client.rs`,
+//! `schedule_args.rs`, `preview.rs`.
+
+use super::client::{Call, Client, ServerArgs, segment, with_query};
+use super::failure::Failure;
+use super::job_args::{Body, read_body, to_bytes};
+use super::output::{Column, Format, OutputArgs, cell, put, show_list, show_one};
+use super::pages::collect;
+use super::preview::PreviewArgs;
+use super::schedule_args::ScheduleArgs;
+use super::when::{ShowTz, Times};
+use crate::problem::Exit;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::Value;
+use serde_json::value::to_raw_value;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Work with schedules.
+#[derive(Debug, Subcommand)]
+pub enum ScheduleCommand {
+    /// Make a schedule.
+    #[command(after_help = CREATE_EXAMPLE)]
+    Create(Box<CreateArgs>),
+    /// List schedules.
+    #[command(after_help = "Example:\n  fencepost schedule list --tz Europe/Berlin")]
+    List(ListArgs),
+    /// Show one schedule.
+    #[command(after_help = "Example:\n  fencepost schedule show nightly-backup")]
+    Show(OneArgs),
+    /// Change a schedule; what is not named stays.
+    #[command(after_help = EDIT_EXAMPLE)]
+    Edit(Box<EditArgs>),
+    /// Pause a schedule: nothing fires until it is resumed.
+    #[command(after_help = "Example:\n  fencepost schedule pause nightly-backup")]
+    Pause(OneArgs),
+    /// Resume a schedule.
+    #[command(after_help = "Example:\n  fencepost schedule resume nightly-backup")]
+    Resume(OneArgs),
+    /// Delete a schedule; jobs that it had made stay and run.
+    #[command(after_help = "Example:\n  fencepost schedule delete nightly-backup")]
+    Delete(OneArgs),
+    /// Fire a schedule once now.
+    #[command(after_help = "Example:\n  fencepost schedule run-now nightly-backup")]
+    RunNow(RunNowArgs),
+    /// Make up a past range.
+    #[command(after_help = BACKFILL_EXAMPLE)]
+    Backfill(BackfillArgs),
+    /// Show when cron expressions fire, without a server.
+    #[command(after_help = PREVIEW_EXAMPLE)]
+    Preview(PreviewArgs),
+    /// Show what became of each occurrence.
+    #[command(after_help = "Example:\n  fencepost schedule fates nightly-backup --tz Europe/Berlin")]
+    Fates(FatesArgs),
+    /// Show what was done to a schedule.
+    #[command(after_help = "Example:\n  fencepost schedule edits nightly-backup")]
+    Edits(OneArgs),
+}
+
+const CREATE_EXAMPLE: &str = "Examples:
+  fencepost schedule create nightly --cron '0 2 * * *' --tz Europe/Berlin -- /usr/local/bin/backup
+  fencepost schedule create poll --every 30s --http https://example.org/poll";
+const EDIT_EXAMPLE: &str = "Example:
+  fencepost schedule edit nightly --cron '30 2 * * *' --dry-run";
+const BACKFILL_EXAMPLE: &str = "Example:
+  fencepost schedule backfill nightly --from 2026-01-01T00:00:00Z --to 2026-01-08T00:00:00Z";
+const PREVIEW_EXAMPLE: &str = "Example:
+  fencepost schedule preview '0 9 * * mon-fri' --tz Asia/Tokyo --after 2026-01-01T00:00:00Z";
+
+/// Arguments of `schedule create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// Its name: 1 to 128 letters, digits, '.', '_' and '-'.
+    name: String,
+    /// Make it paused.
+    #[arg(long)]
+    paused: bool,
+    /// Begin with the definition in a JSON file; - is standard input.
+    #[arg(short = 'f', long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    schedule: ScheduleArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Arguments of `schedule list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// At most this many.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+    #[command(flatten)]
+    times: ShowTz,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Arguments of a command on one schedule.
+#[derive(Debug, Args)]
+pub struct OneArgs {
+    /// Its name.
+    name: String,
+    #[command(flatten)]
+    times: ShowTz,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Arguments of `schedule edit`.
+#[derive(Debug, Args)]
+pub struct EditArgs {
+    /// Its name.
+    name: String,
+    /// What becomes of the fire that was planned.
+    #[arg(long, value_enum, default_value_t = PendingArg::Retime)]
+    pending: PendingArg,
+    /// Only show the fires before and after.
+    #[arg(long)]
+    dry_run: bool,
+    /// Refuse unless the definition is at this version.
+    #[arg(long, value_name = "VERSION")]
+    if_version: Option<u64>,
+    /// Replace the whole definition by a JSON file; - is standard input.
+    #[arg(short = 'f', long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    schedule: ScheduleArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// What becomes of the fire that was planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PendingArg {
+    /// Fires as it was planned.
+    Keep,
+    /// Planned anew under the new definition.
+    Retime,
+    /// Withdrawn.
+    Drop,
+}
+
+/// Arguments of `schedule run-now`.
+#[derive(Debug, Args)]
+pub struct RunNowArgs {
+    /// Idempotency key: repeated with the same key, it makes no second job.
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    #[command(flatten)]
+    one: OneArgs,
+}
+
+/// Arguments of `schedule backfill`.
+#[derive(Debug, Args)]
+pub struct BackfillArgs {
+    /// Occurrences after this instant.
+    #[arg(long, value_name = "RFC3339")]
+    from: String,
+    /// Occurrences up to this instant.
+    #[arg(long, value_name = "RFC3339")]
+    to: String,
+    /// Most jobs.
+    #[arg(long, value_name = "N")]
+    cap: Option<u32>,
+    /// Also occurrences that fired already.
+    #[arg(long)]
+    rerun: bool,
+    /// Only show what would be made.
+    #[arg(long)]
+    dry_run: bool,
+    /// Idempotency key: repeated with the same key, nothing is made twice.
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    #[command(flatten)]
+    one: OneArgs,
+}
+
+/// Arguments of `schedule fates`.
+#[derive(Debug, Args)]
+pub struct FatesArgs {
+    /// Stretches that end after this instant.
+    #[arg(long, value_name = "RFC3339")]
+    from: Option<String>,
+    /// Stretches that begin before this instant.
+    #[arg(long, value_name = "RFC3339")]
+    to: Option<String>,
+    /// Another life of the name.
+    #[arg(long, value_name = "HEX")]
+    incarnation: Option<String>,
+    /// At most this many stretches.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+    #[command(flatten)]
+    one: OneArgs,
+}
+
+const COLUMNS: &[Column] = &[
+    ("NAME", |item, _| cell(item, &["name"])),
+    ("STATUS", |item, _| cell(item, &["status"])),
+    ("RULE", |item, _| cell(item, &["rule"])),
+    ("ZONE", |item, _| cell(item, &["definition", "tz"])),
+    ("NEXT", |item, times| times.show(&cell(item, &["next", "due_at"]))),
+    ("FIRED", |item, _| cell(item, &["fired"])),
+];
+
+const FATE_COLUMNS: &[Column] = &[
+    ("FROM", |item, times| times.show(&cell(item, &["from"]))),
+    ("TO", |item, times| times.show(&cell(item, &["to"]))),
+    ("FATE", |item, _| cell(item, &["fate"])),
+    ("COUNT", |item, _| cell(item, &["count"])),
+    ("LATEST BY", |item, _| cell(item, &["lateness_max"])),
+    ("DEFINITION", |item, _| cell(item, &["definition"])),
+];
+
+const EDIT_COLUMNS: &[Column] = &[
+    ("AT", |item, times| times.show(&cell(item, &["at"]))),
+    ("WHAT", |item, _| cell(item, &["kind"])),
+    ("VERSION", |item, _| cell(item, &["to_version"])),
+    ("PENDING", |item, _| cell(item, &["pending"])),
+    ("PENDING AT", |item, times| times.show(&cell(item, &["pending_at"]))),
+];
+
+impl ScheduleCommand {
+    /// The form of output that errors follow.
+    pub fn format(&self) -> Format {
+        match self {
+            ScheduleCommand::Create(args) => args.output.output,
+            ScheduleCommand::List(args) => args.output.output,
+            ScheduleCommand::Edit(args) => args.output.output,
+            ScheduleCommand::RunNow(args) => args.one.output.output,
+            ScheduleCommand::Backfill(args) => args.one.output.output,
+            ScheduleCommand::Fates(args) => args.one.output.output,
+            ScheduleCommand::Preview(_) => Format::Text,
+            ScheduleCommand::Show(one)
+            | ScheduleCommand::Pause(one)
+            | ScheduleCommand::Resume(one)
+            | ScheduleCommand::Delete(one)
+            | ScheduleCommand::Edits(one) => one.output.output,
+        }
+    }
+
+    /// Runs it. (`preview` needs no server and is run before.)
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub async fn run(&self, out: &mut dyn Write) -> Result<Exit, Failure> {
+        match self {
+            ScheduleCommand::Create(args) => create(args, out).await,
+            ScheduleCommand::List(args) => list(args, out).await,
+            ScheduleCommand::Show(one) => show(one, Call::get(&one.path("")), out).await,
+            ScheduleCommand::Edit(args) => edit(args, out).await,
+            ScheduleCommand::Pause(one) => show(one, Call::post(&one.path("/pause")), out).await,
+            ScheduleCommand::Resume(one) => show(one, Call::post(&one.path("/resume")), out).await,
+            ScheduleCommand::Delete(one) => show(one, Call::delete(&one.path("")), out).await,
+            ScheduleCommand::RunNow(args) => run_now(args, out).await,
+            ScheduleCommand::Backfill(args) => backfill(args, out).await,
+            ScheduleCommand::Fates(args) => fates(args, out).await,
+            ScheduleCommand::Edits(one) => edits(one, out).await,
+            ScheduleCommand::Preview(_) => Ok(Exit::Usage),
+        }
+    }
+}
+
+impl OneArgs {
+    fn path(&self, rest: &str) -> String {
+        format!("/v1/schedules/{}{rest}", segment(&self.name))
+    }
+}
+
+async fn show(one: &OneArgs, call: Call<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
+    let reply = client.call(call).await?;
+    show_one(out, one.output.output, &reply.body, &times)?;
+    Ok(Exit::Ok)
+}
+
+/// The zone in which answers about a rule are shown: the rule's own.
+fn rule_times(tz: &Option<String>) -> Result<Times, Failure> {
+    tz.as_deref().map_or_else(|| Ok(Times::utc()), Times::in_zone)
+}
+
+async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let client = Client::new(&args.server)?;
+    let mut body = match &args.file {
+        Some(path) => read_body(path)?,
+        None => Body::new(),
+    };
+    args.schedule.put_into(&mut body)?;
+    let raw = |json: Result<_, serde_json::Error>| json.map_err(|error| Failure::unreadable(&error));
+    body.insert("name".to_owned(), raw(to_raw_value(&args.name))?);
+    if args.paused {
+        body.insert("paused".to_owned(), raw(to_raw_value(&true))?);
+    }
+    let reply = client.call(Call::post("/v1/schedules").json(to_bytes(&body)?)).await?;
+    if args.output.output != Format::Text {
+        show_one(out, args.output.output, &reply.body, &Times::utc())?;
+        return Ok(Exit::Ok);
+    }
+    let times = rule_times(&args.schedule.tz)?;
+    let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+    let next = times.show(&cell(&value, &["next", "due_at"]));
+    put(
+        out,
+        &format!("{}\t{next}", cell(&value, &["name"]))
+            .trim_end()
+            .replace('\t', "  next "),
+    )?;
+    Ok(Exit::Ok)
+}
+
+async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let (client, times) = (Client::new(&args.server)?, Times::of(&args.times)?);
+    let items = collect(&client, "/v1/schedules", &[], args.limit as usize).await?;
+    show_list(out, args.output.output, &items, COLUMNS, &times)?;
+    Ok(Exit::Ok)
+}
+
+async fn edit(args: &EditArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let client = Client::new(&args.server)?;
+    let path = format!("/v1/schedules/{}", segment(&args.name));
+    let reply = client.call(Call::get(&path)).await?;
+    let etag = reply
+        .headers
+        .get("etag")
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned);
+    let mut found: Body = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+    let mut body: Body = match (&args.file, found.remove("definition")) {
+        (Some(file), _) => read_body(file)?,
+        (None, Some(raw)) => serde_json::from_str(raw.get()).map_err(|error| Failure::unreadable(&error))?,
+        (None, None) => return Err(Failure::unreadable(&"it holds no definition")),
+    };
+    args.schedule.put_into(&mut body)?;
+    let if_match = args.if_version.map(|version| format!("\"{version}\"")).or(etag);
+    let pending = match args.pending {
+        PendingArg::Keep => "keep",
+        PendingArg::Retime => "retime",
+        PendingArg::Drop => "drop",
+    };
+    let params = [
+        ("pending", Some(pending.to_owned())),
+        ("dry_run", args.dry_run.then(|| "true".to_owned())),
+    ];
+    let path = with_query(&path, &params);
+    let call = Call::put(&path).json(to_bytes(&body)?).header("if-match", if_match);
+    let reply = client.call(call).await?;
+    show_one(out, args.output.output, &reply.body, &rule_times(&args.schedule.tz)?)?;
+    Ok(Exit::Ok)
+}
+
+async fn run_now(args: &RunNowArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let path = args.one.path("/run-now");
+    let call = Call::post(&path).header("idempotency-key", args.key.clone());
+    show(&args.one, call, out).await
+}
+
+async fn backfill(args: &BackfillArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let body = serde_json::json!({
+        "from": args.from, "to": args.to, "cap": args.cap, "rerun": args.rerun, "dry_run": args.dry_run,
+    });
+    let path = args.one.path("/backfill");
+    let call = Call::post(&path).json(body.to_string().into_bytes());
+    show(&args.one, call.header("idempotency-key", args.key.clone()), out).await
+}
+
+async fn fates(args: &FatesArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let one = &args.one;
+    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
+    let params = [
+        ("from", args.from.clone()),
+        ("to", args.to.clone()),
+        ("incarnation", args.incarnation.clone()),
+    ];
+    let items = collect(&client, &one.path("/fates"), &params, args.limit as usize).await?;
+    show_list(out, one.output.output, &items, FATE_COLUMNS, &times)?;
+    Ok(Exit::Ok)
+}
+
+async fn edits(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
+    let items = collect(&client, &one.path("/edits"), &[], usize::MAX).await?;
+    show_list(out, one.output.output, &items, EDIT_COLUMNS, &times)?;
+    Ok(Exit::Ok)
+}

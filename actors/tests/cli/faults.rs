@@ -1,0 +1,86 @@
+//! Servers that are not there, fall silent or break off: what the exit code says about the outcome.
+
+use crate::{folder_with_token, run};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+/// A listener that treats its first connection like this.
+#[allow(clippy::disallowed_methods, reason = "the other end of a broken connection")]
+fn server(treat: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        treat(stream);
+    });
+    address
+}
+
+fn read_head(stream: &mut TcpStream) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
+        head.push(byte[0]);
+    }
+}
+
+/// Exit code and error code of a command against such a server.
+fn ask(words: &[&str], address: SocketAddr) -> (i32, String) {
+    let folder = folder_with_token();
+    let url = format!("http://{address}");
+    let rest = ["--server", &url, "--timeout", "300ms", "-o", "json"];
+    let words: Vec<_> = words.iter().copied().chain(rest).collect();
+    let (code, out, err) = run(folder.path(), &words);
+    assert_eq!(out, "", "{words:?}");
+    let problem: serde_json::Value = serde_json::from_str(&err).unwrap();
+    (code, problem["code"].as_str().unwrap().to_owned())
+}
+
+const CHANGE: &[&str] = &["job", "create", "--handler", "noop"];
+const READ: &[&str] = &["job", "list"];
+
+#[test]
+fn a_server_that_is_not_there_exits_with_6() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for words in [CHANGE, READ] {
+        assert_eq!(ask(words, address), (6, "server_unreachable".to_owned()));
+    }
+}
+
+#[test]
+fn a_change_without_an_answer_exits_with_7_and_a_read_with_6() {
+    let breaks = |mut stream: TcpStream| read_head(&mut stream);
+    assert_eq!(ask(CHANGE, server(breaks)), (7, "outcome_unknown".to_owned()));
+    assert_eq!(ask(READ, server(breaks)), (6, "server_silent".to_owned()));
+    let silent = |mut stream: TcpStream| {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    };
+    assert_eq!(ask(CHANGE, server(silent)), (7, "outcome_unknown".to_owned()));
+    assert_eq!(ask(READ, server(silent)), (6, "server_silent".to_owned()));
+    let halfway = |mut stream: TcpStream| {
+        read_head(&mut stream);
+        stream
+            .write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 50\r\n\r\n{\"id\":")
+            .unwrap();
+    };
+    assert_eq!(ask(CHANGE, server(halfway)), (7, "outcome_unknown".to_owned()));
+}
+
+#[test]
+fn a_server_of_another_kind_is_named_as_such() {
+    let other = |mut stream: TcpStream| {
+        read_head(&mut stream);
+        stream
+            .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno")
+            .unwrap();
+    };
+    assert_eq!(ask(READ, server(other)), (1, "answer_unexpected".to_owned()));
+    let html = |mut stream: TcpStream| {
+        read_head(&mut stream);
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>")
+            .unwrap();
+    };
+    assert_eq!(ask(READ, server(html)), (1, "answer_unreadable".to_owned()));
+}

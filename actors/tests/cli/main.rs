@@ -1,0 +1,114 @@
+//! The command line as scripts use it: the real binary, its exit codes, and the page that describes it.
+//!
+//! Owns: what needs no server of ours. Next: `../http/` for commands against a running node.
+#![cfg(not(madsim))]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
+
+mod faults;
+mod import;
+mod page;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The binary with these words, in a clean environment.
+pub(crate) fn fencepost(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+    command.args(words).current_dir(folder).stdin(Stdio::null());
+    for name in ["FENCEPOST_SERVER", "FENCEPOST_TOKEN_FILE", "FENCEPOST_TZ"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Exit code, standard output, standard error.
+pub(crate) fn run(folder: &Path, words: &[&str]) -> (i32, String, String) {
+    ended(fencepost(folder, words).output().unwrap())
+}
+
+pub(crate) fn ended(output: Output) -> (i32, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// A folder with a token file that the owner alone can read.
+pub(crate) fn folder_with_token() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("fencepost-data");
+    std::fs::create_dir(&data).unwrap();
+    let file = data.join("token");
+    std::fs::write(&file, "fp_0123456789abcdef0123\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    folder
+}
+
+#[test]
+fn a_wrong_command_line_exits_with_2_and_writes_nothing_to_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: &[&[&str]] = &[
+        &[],
+        &["no-such-command"],
+        &["job", "list", "--no-such-flag"],
+        &["job", "list", "--limit", "0"],
+        &["job", "create", "--http", "http://a/", "--handler", "noop"],
+        &["job", "create", "--at", "x", "--delay", "1s", "--handler", "noop"],
+        &["schedule", "create", "x", "--cron", "* * * * *", "--every", "1s"],
+        &["job", "wait", "job_x", "--for", "1 month"],
+        &[
+            "schedule",
+            "preview",
+            "* * * * *",
+            "--after",
+            "2026-01-01T00:00:00Z",
+            "-n",
+            "0",
+        ],
+        &[
+            "schedule",
+            "preview",
+            "* * * * *",
+            "--after",
+            "2026-01-01T00:00:00Z",
+            "-n",
+            "1001",
+        ],
+    ];
+    for words in cases {
+        let (code, out, err) = run(folder.path(), words);
+        assert_eq!((code, out.as_str()), (2, ""), "{words:?}: {err}");
+        assert!(!err.is_empty(), "{words:?}");
+    }
+    let folder = folder_with_token();
+    for server in ["ftp://127.0.0.1", "http://", "http://a b", "127.0.0.1:4480"] {
+        let (code, out, err) = run(folder.path(), &["job", "list", "--server", server]);
+        assert_eq!((code, out.as_str()), (2, ""), "{server}: {err}");
+        assert!(err.contains("server_invalid"), "{err}");
+    }
+}
+
+#[test]
+fn a_missing_or_open_token_file_exits_with_4() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (code, out, err) = run(folder.path(), &["job", "list"]);
+    assert_eq!((code, out.as_str()), (4, ""), "{err}");
+    assert!(err.contains("token_unreadable") && err.contains("hint: "), "{err}");
+    let folder = folder_with_token();
+    let file = folder.path().join("fencepost-data/token");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let (code, _, err) = run(folder.path(), &["job", "list", "-o", "json"]);
+    let problem: serde_json::Value = serde_json::from_str(&err).unwrap();
+    assert_eq!((code, problem["code"].as_str()), (4, Some("token_file_mode")));
+    assert!(problem["hint"].as_str().unwrap().contains("chmod 600"), "{err}");
+}
+
+#[test]
+fn completion_scripts_are_written_for_every_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, out, err) = run(folder.path(), &["completion", shell]);
+        assert_eq!((code, err.as_str()), (0, ""), "{shell}");
+        assert!(out.contains("fencepost") && out.contains("schedule"), "{shell}");
+    }
+}

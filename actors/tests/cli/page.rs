@@ -1,0 +1,119 @@
+//! `docs/cli.md` is made from the grammar and the table of exit codes; `BLESS=1` rewrites it.
+
+use fencepost::problem::EXITS;
+use std::fmt::Write as _;
+use std::path::Path;
+
+const HEAD: &str = "# The command line
+
+Made from the program itself (`BLESS=1 cargo test -p fencepost --test cli`); a test fails when the two
+differ. Data goes to standard output, everything else to standard error. On a terminal lists are tables;
+in a pipe they are tab-separated lines without a head. `-o json` and `-o jsonl` are the API's own JSON,
+byte for byte, with times in UTC; errors are then one problem document on standard error.
+
+A command finds the server at `http://127.0.0.1:4480` (`--server`, `FENCEPOST_SERVER`) and the token in
+`./fencepost-data/token` (`--token-file`, `FENCEPOST_TOKEN_FILE`); the token is never an argument.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+";
+
+fn render() -> String {
+    let mut page = HEAD.to_owned();
+    for (exit, meaning) in EXITS {
+        writeln!(page, "| {} | {meaning} |", *exit as u8).unwrap();
+    }
+    page.push_str("\n9 and 10 are reserved. A running server ends with codes of its own, see its own page of help.\n");
+    let mut grammar = fencepost::cli::grammar();
+    grammar.build();
+    for command in grammar.get_subcommands() {
+        describe(command, &mut page);
+    }
+    page
+}
+
+fn describe(command: &clap::Command, page: &mut String) {
+    let groups: Vec<_> = command
+        .get_subcommands()
+        .filter(|inner| inner.get_name() != "help")
+        .collect();
+    if !groups.is_empty() {
+        groups.into_iter().for_each(|inner| describe(inner, page));
+        return;
+    }
+    if command.get_name() == "help" {
+        return;
+    }
+    let mut shown = command.clone().term_width(100).mut_args(|arg| arg.hide_env_values(true));
+    let help = shown.render_long_help().to_string();
+    let title = shown.get_bin_name().unwrap_or_default().to_owned();
+    writeln!(page, "\n## {title}\n\n```text").unwrap();
+    for line in help.lines() {
+        writeln!(page, "{}", line.trim_end()).unwrap();
+    }
+    page.push_str("```\n");
+}
+
+#[test]
+fn the_page_of_the_command_line_is_the_program() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md");
+    let page = render();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let have = std::fs::read_to_string(&path).unwrap_or_default();
+    let same = page.lines().zip(have.lines()).take_while(|(a, b)| a == b).count();
+    assert!(
+        page == have,
+        "docs/cli.md differs from line {}: run it once with BLESS=1",
+        same + 1
+    );
+}
+
+#[test]
+fn every_command_has_an_example_that_the_grammar_accepts() {
+    let page = render();
+    let mut examples = 0;
+    for line in page
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.contains("fencepost ") && !line.starts_with("Usage"))
+    {
+        let Some(at) = line.find("fencepost ") else { continue };
+        if !(line.starts_with("fencepost ") || line.contains("| fencepost ")) {
+            continue;
+        }
+        let command = line[at..].split(" > ").next().unwrap();
+        let words = split_words(command);
+        let parsed = fencepost::cli::grammar().try_get_matches_from(&words);
+        assert!(parsed.is_ok(), "{command}: {}", parsed.unwrap_err());
+        examples += 1;
+    }
+    assert!(examples >= 20, "only {examples} examples");
+}
+
+/// Words of a shell line with single quotes.
+fn split_words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted, mut begun) = (Vec::new(), String::new(), false, false);
+    for c in line.chars() {
+        match c {
+            '\'' => (quoted, begun) = (!quoted, true),
+            ' ' if !quoted => {
+                if begun {
+                    words.push(std::mem::take(&mut word));
+                }
+                begun = false;
+            }
+            other => {
+                word.push(other);
+                begun = true;
+            }
+        }
+    }
+    if begun {
+        words.push(word);
+    }
+    words
+}
