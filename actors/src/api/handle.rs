@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use fencepost_core::ids::ShardId;
 use fencepost_core::refusal::Refusal;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::rt::Timer as _;
 use hyper::{Method, Request, StatusCode};
 use std::sync::Arc;
@@ -118,6 +118,8 @@ fn finish(response: &mut Response, id: &str) {
         problem.request_id = Some(id.into());
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let headers = response.headers_mut();
+        // The router has counted the empty body that it saw.
+        headers.remove(CONTENT_LENGTH);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if problem.retryable {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));

@@ -24,9 +24,11 @@ pub mod preview;
 mod progress;
 pub mod schedule;
 pub mod schedule_args;
+pub mod serve;
 pub mod when;
 
 const EXAMPLE: &str = "Examples:
+  fencepost dev
   fencepost schedule create hello --every 10s -- echo hello
   fencepost schedule list
   fencepost job list --state dead
@@ -44,6 +46,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a server.
+    #[command(after_help = "Example:\n  fencepost serve --data /var/lib/fencepost --allow-commands")]
+    Serve(Box<serve::ServeArgs>),
+    /// Run a server to try things: commands allowed, samples made, a line for each attempt.
+    #[command(after_help = "Example:\n  fencepost dev --ephemeral")]
+    Dev(Box<serve::DevArgs>),
     /// Work with schedules.
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
@@ -68,12 +76,16 @@ pub fn grammar() -> clap::Command {
 
 /// Reads the arguments and runs the command.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    ExitCode::from(run(cli.command) as u8)
+    match Cli::parse().command {
+        Command::Serve(args) => args.run(),
+        Command::Dev(args) => args.run(),
+        command => ExitCode::from(run(command) as u8),
+    }
 }
 
 fn run(command: Command) -> Exit {
     match command {
+        Command::Serve(_) | Command::Dev(_) => Exit::Usage,
         Command::Schedule(schedule::ScheduleCommand::Preview(args)) => preview_now(&args),
         Command::Completion { shell } => complete(shell),
         Command::Schedule(command) => ask(command.format(), async |out| command.run(out).await),

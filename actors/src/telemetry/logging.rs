@@ -8,6 +8,7 @@ use crate::telemetry::{last_attempt, result_word, state_word};
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{Job, JobState};
 use fencepost_core::scheduler_shard::io::FireNote;
+use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 /// How lines look.
@@ -24,6 +25,7 @@ pub fn start(format: LogFormat, level: &str) {
     let filter = EnvFilter::try_from_env("FENCEPOST_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     // A second start (tests in one process) keeps the first subscriber.
     let _ = match format {

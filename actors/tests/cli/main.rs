@@ -15,7 +15,12 @@ use std::process::{Command, Output, Stdio};
 pub(crate) fn fencepost(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
     command.args(words).current_dir(folder).stdin(Stdio::null());
-    for name in ["FENCEPOST_SERVER", "FENCEPOST_TOKEN_FILE", "FENCEPOST_TZ"] {
+    for name in [
+        "FENCEPOST_SERVER",
+        "FENCEPOST_TOKEN_FILE",
+        "FENCEPOST_TZ",
+        "FENCEPOST_TOKEN",
+    ] {
         command.env_remove(name);
     }
     command

@@ -46,7 +46,10 @@ fn describe(command: &clap::Command, page: &mut String) {
     if command.get_name() == "help" {
         return;
     }
-    let mut shown = command.clone().term_width(100).mut_args(|arg| arg.hide_env_values(true));
+    let mut shown = command
+        .clone()
+        .term_width(100)
+        .mut_args(|arg| arg.hide_env_values(true));
     let help = shown.render_long_help().to_string();
     let title = shown.get_bin_name().unwrap_or_default().to_owned();
     writeln!(page, "\n## {title}\n\n```text").unwrap();

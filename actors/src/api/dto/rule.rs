@@ -37,7 +37,7 @@ pub struct RuleBody {
     /// Fixed interval, such as `30s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<String>,
-    /// One instant of the interval; the creation by default.
+    /// One instant of the interval; the second of its creation by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
     /// Once, at this instant.
@@ -100,7 +100,7 @@ pub fn read_rule(fields: &mut Fields, name: &Name, now: StoreTime) -> Result<Rul
         ));
     }
     match (every, at, local) {
-        (Some(every), ..) => read_interval(fields, every, anchor.unwrap_or(now), &policies),
+        (Some(every), ..) => read_interval(fields, every, anchor.unwrap_or(whole_second(now)), &policies),
         (_, Some(at), _) => Ok(once_at(at, None, &policies)),
         (_, _, Some(local)) => read_local(fields, &local, &policies),
         _ => cron(fields, &expressions, name, &policies),
@@ -158,6 +158,11 @@ fn read_interval(fields: &Fields, every: Span, anchor: StoreTime, policies: &Pol
         anchor,
         zone: policies.zone.name().into(),
     })
+}
+
+/// Where an interval begins when nobody says so: people expect whole seconds.
+fn whole_second(at: StoreTime) -> StoreTime {
+    StoreTime::from_secs(at.secs())
 }
 
 fn once_at(at: StoreTime, local: Option<Arc<str>>, policies: &Policies) -> Rule {
