@@ -125,7 +125,7 @@ fn open_store(
         store: draw(),
         cell: draw(),
     };
-    let started = FjallStore::start(folder, Options::new(fresh, ticking).on_broken(|why| store_broke(why)));
+    let started = FjallStore::start(folder, Options::new(fresh, ticking).on_broken(store_broke));
     let store = started.map_err(|error| Refused::new(exit::STORE_REFUSED, error))?;
     let cell = store.identity().cell;
     Ok((Arc::new(store), cell))
