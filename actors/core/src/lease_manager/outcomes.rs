@@ -11,7 +11,8 @@ use super::{LeaseManager, Orders};
 use crate::ids::{JobId, Token, WorkerId};
 use crate::job::{AttemptRecord, AttemptResult, EffectProof, Job, JobState, Outcome, Place, Verdict};
 use crate::limits::{ATTEMPT_RECORDS_MAX, ERROR_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
-use crate::row::{LeasedRow, RowKey};
+use crate::machine::Write;
+use crate::row::{LeasedRow, Row, RowKey};
 use crate::time::{Now, Span};
 use std::sync::Arc;
 
@@ -99,7 +100,7 @@ impl LeaseManager {
     /// An outcome of an attempt that is not current: recorded before, evidence, or what settles an
     /// uncertain job.
     fn on_late_outcome(&mut self, now: Now, item: AttemptOutcome, out: &mut Orders) -> Recorded {
-        let Some(job) = item.job else {
+        let Some(job) = item.job.map(|fetched| newest_row(fetched, out)) else {
             return self.recent.get(item.token).unwrap_or(Recorded::Stale);
         };
         let Some(record) = job.attempts.iter().rfind(|record| record.token == item.token) else {
@@ -249,6 +250,16 @@ impl LeaseManager {
         put_job(&job, out);
         out.effect(LeaseEffect::JobChanged(Box::new(job)));
     }
+}
+
+/// The job as this step has left it: one message may speak of several attempts of one job, and its
+/// row was fetched before the first of them was decided.
+fn newest_row(fetched: Box<Job>, out: &Orders) -> Box<Job> {
+    let written = out.writes.iter().rev().find_map(|write| match write {
+        Write::Put { row: Row::Job(job), .. } if job.id == fetched.id => Some(job.clone()),
+        _ => None,
+    });
+    written.unwrap_or(fetched)
 }
 
 fn charge(job: Arc<Job>, row: &LeasedRow) -> Job {

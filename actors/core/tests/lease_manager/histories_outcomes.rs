@@ -5,7 +5,7 @@ use crate::support::make::{failed, failed_with, item, job_id, outcome, spec, suc
 use fencepost_core::ids::WorkerId;
 use fencepost_core::job::{AttemptResult, Delivery, EffectProof, JobState, RetryAdvice, Verdict};
 use fencepost_core::lease_manager::backoff;
-use fencepost_core::lease_manager::io::{CancelAnswer, Grant, Recorded, Settlement};
+use fencepost_core::lease_manager::io::{AttemptOutcome, CancelAnswer, Grant, LeaseInput, Recorded, Settlement};
 use fencepost_core::time::Span;
 
 /// An at-most-once job that was granted and, if asked, has begun.
@@ -136,6 +136,29 @@ fn f18_a_reaped_attempt_changes_nothing_but_is_kept_as_evidence() {
     assert_eq!(new.attempt, 2);
     assert_eq!(leases.report(&w, job_id(1), old.token, succeeded()), Recorded::Stale);
     assert_eq!(leases.report(&w, job_id(1), new.token, succeeded()), Recorded::Recorded);
+    leases.check();
+}
+
+#[test]
+fn f18_late_words_about_two_attempts_of_one_job_may_come_in_one_message() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    leases.create(item(1, spec())).unwrap();
+    let tokens = [1, 2].map(|_| {
+        let grant = leases.offer(&w, 1).remove(0);
+        leases.pass(Span::from_secs(100));
+        grant.token
+    });
+    let fetched = leases.job(1);
+    let said = |token| AttemptOutcome {
+        id: job_id(1),
+        token,
+        outcome: failed(),
+        job: Some(Box::new(fetched.clone())),
+    };
+    let items = tokens.map(said).to_vec();
+    leases.step(LeaseInput::Outcomes { worker: w, items });
+    let evidence = |place: usize| leases.job(1).attempts[place].error.clone().unwrap();
+    assert!(evidence(0).contains("came back") && evidence(1).contains("came back"));
     leases.check();
 }
 

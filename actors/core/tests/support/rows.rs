@@ -22,24 +22,11 @@ pub struct Rows {
 pub type Page<R, K> = (Vec<R>, bool, Option<K>);
 
 impl Rows {
-    /// One atomic batch; panics where a store would answer `conflict`.
+    /// One atomic batch; panics where a store would answer `conflict`. Each write is checked over
+    /// those before it, as the store does it.
     pub fn apply(&mut self, writes: &[Write]) {
         for write in writes {
-            let Write::Put { row, expect } = write else { continue };
-            let found = self.rows.get(&row.key());
-            match expect {
-                Expect::Any => {}
-                Expect::Absent => assert!(found.is_none(), "conflict: {:?} exists", row.key()),
-                Expect::Version(version) => match found {
-                    Some(Row::Job(job)) => assert_eq!(job.version, *version, "conflict on {}", job.id),
-                    other => panic!(
-                        "conflict: version {version} of {:?} expected, found {other:?}",
-                        row.key()
-                    ),
-                },
-            }
-        }
-        for write in writes {
+            self.check_expectation(write);
             let key = match write {
                 Write::Put { row, .. } => row.key(),
                 Write::Delete(key) => key.clone(),
@@ -51,6 +38,22 @@ impl Rows {
                 Write::Put { row, .. } => self.rows.insert(key, row.clone()),
                 Write::Delete(_) => self.rows.remove(&key),
             };
+        }
+    }
+
+    fn check_expectation(&self, write: &Write) {
+        let Write::Put { row, expect } = write else { return };
+        let found = self.rows.get(&row.key());
+        match expect {
+            Expect::Any => {}
+            Expect::Absent => assert!(found.is_none(), "conflict: {:?} exists", row.key()),
+            Expect::Version(version) => match found {
+                Some(Row::Job(job)) => assert_eq!(job.version, *version, "conflict on {}", job.id),
+                other => panic!(
+                    "conflict: version {version} of {:?} expected, found {other:?}",
+                    row.key()
+                ),
+            },
         }
     }
 
