@@ -268,14 +268,14 @@ pub enum LeaseEffect {
     LoadReady {
         /// Class.
         class: (Name, Name),
-        /// From here; `None` is the mark or the head.
+        /// From here; `None` is the head.
         from: Option<ReadyRow>,
         /// Rows.
         limit: usize,
     },
     /// Load the next page of the wait range from this key (inclusive), bounded likewise.
     LoadWait {
-        /// From here; `None` is the mark or the head.
+        /// From here; `None` is the head.
         from: Option<(StoreTime, JobId)>,
         /// Rows.
         limit: usize,

@@ -22,7 +22,9 @@ impl LeaseManager {
         let Some(limit) = self.ready.page_wanted(class) else {
             return;
         };
+        // Nothing of the range is known yet: it begins at the mark (F7).
         let from = self.ready.begin_load(class);
+        let from = from.or(self.ready.class(class).mark.stored());
         let name = self.ready.class(class).name.clone();
         out.effect(LeaseEffect::LoadReady {
             from: from.map(|key| ready::row_of(self.facts.shard, &name, key)),
@@ -41,6 +43,7 @@ impl LeaseManager {
         };
         if window.wants_load(low) {
             let from = window.begin_load();
+            let from = from.or(self.waits.mark().stored());
             out.effect(LeaseEffect::LoadWait {
                 from,
                 limit: SCAN_ROWS_MAX,

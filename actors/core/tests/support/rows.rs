@@ -6,7 +6,7 @@ use fencepost_core::ids::{JobId, ShardId};
 use fencepost_core::job::Job;
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
-use fencepost_core::row::{KeyRow, LeasedRow, MarkRange, MarkRow, ReadyRow, Row, RowKey, WaitRow};
+use fencepost_core::row::{KeyRow, LeasedRow, MarkRow, ReadyRow, Row, RowKey, WaitRow};
 use fencepost_core::time::StoreTime;
 use std::collections::BTreeMap;
 
@@ -164,7 +164,7 @@ impl Rows {
         classes
     }
 
-    /// A page of a class's ready range; without `from` it begins at the mark, as a shell does.
+    /// A page of a class's ready range; without `from` it begins at the head.
     pub fn ready_page(
         &self,
         shard: ShardId,
@@ -172,11 +172,6 @@ impl Rows {
         from: Option<ReadyRow>,
         limit: usize,
     ) -> Page<(ReadyRow, Job), ReadyRow> {
-        let range = MarkRange::Ready(class.0.clone(), class.1.clone());
-        let mark = match self.rows.get(&RowKey::Mark(shard, range)) {
-            Some(Row::Mark(row)) => Some(row.from.clone()),
-            _ => None,
-        };
         let head = ReadyRow {
             shard,
             queue: class.0.clone(),
@@ -185,7 +180,7 @@ impl Rows {
             order: StoreTime(i64::MIN),
             id: JobId::from_bytes([0; 16]).unwrap(),
         };
-        let from = from.map(RowKey::Ready).or(mark).unwrap_or(RowKey::Ready(head));
+        let from = RowKey::Ready(from.unwrap_or(head));
         let mut rows = self.rows.range(from..).map_while(|(_, row)| match row {
             Row::Ready(row) if (&row.queue, &row.tenant) == (&class.0, &class.1) => Some(row.clone()),
             _ => None,
@@ -199,20 +194,16 @@ impl Rows {
         (page, horizon.is_none(), horizon)
     }
 
-    /// A page of the wait range; without `from` it begins at the mark.
+    /// A page of the wait range; without `from` it begins at the head.
     pub fn wait_page(
         &self,
         shard: ShardId,
         from: Option<(StoreTime, JobId)>,
         limit: usize,
     ) -> Page<(WaitRow, Job), (StoreTime, JobId)> {
-        let mark = match self.rows.get(&RowKey::Mark(shard, MarkRange::Wait)) {
-            Some(Row::Mark(row)) => Some(row.from.clone()),
-            _ => None,
-        };
         let head = (StoreTime(i64::MIN), JobId::from_bytes([0; 16]).unwrap());
-        let from = from.map(|(at, id)| RowKey::Wait(shard, at, id)).or(mark);
-        let from = from.unwrap_or(RowKey::Wait(shard, head.0, head.1));
+        let (at, id) = from.unwrap_or(head);
+        let from = RowKey::Wait(shard, at, id);
         let mut rows = self.rows.range(from..).map_while(|(_, row)| match row {
             Row::Wait(row) => Some(row.clone()),
             _ => None,
