@@ -200,6 +200,12 @@ pub const BACKLOG_PAGE: usize = 256;
 pub const BACKFILL_COUNT_MAX: u32 = 10_000;
 /// Separate stretches of one backfill request.
 pub const BACKFILL_SPANS_MAX: usize = 64;
+/// Pause between two rounds of the auditor over a shard's schedules.
+pub const AUDIT_ROUND_MS: u64 = 300_000;
+/// Pause between two pages of the auditor.
+pub const AUDIT_PAGE_MS: u64 = 200;
+/// Fate spans that the auditor reads at once.
+pub const AUDIT_ROWS: usize = 256;
 /// Occurrences that one fault of an audit names.
 pub const AUDIT_INSTANTS_MAX: usize = 100;
 /// Fires that the dry run of an edit shows before and after.

@@ -10,14 +10,16 @@ use crate::schedule::{BacklogRow, CursorRow, ScheduleDefinition};
 use crate::time::StoreTime;
 use std::collections::BTreeMap;
 
-/// All rows of one incarnation.
+/// All rows of one incarnation, or a page of them.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditInput<'a> {
     /// Every definition version.
     pub definitions: &'a [ScheduleDefinition],
     /// Closed spans.
     pub fates: &'a [FateSpan],
-    /// Where it stands; `None` once it is deleted.
+    /// For a page of a history: where it begins, when that is not where the history does.
+    pub begins_at: Option<StoreTime>,
+    /// Where it stands; `None` once it is deleted, or if this page is not the last.
     pub cursor: Option<&'a CursorRow>,
     /// Backlogs.
     pub backlogs: &'a [BacklogRow],
@@ -90,7 +92,7 @@ pub fn audit(input: AuditInput<'_>) -> AuditReport {
     let mut report = AuditReport::default();
     let mut tiles = tiles(input);
     tiles.sort_by_key(|tile| (tile.span.from, tile.span.to));
-    check_cover(input.cursor, &tiles, &versions, &mut report);
+    check_cover(input, &tiles, &versions, &mut report);
     for tile in tiles {
         check_count(tile, &versions, &mut report);
     }
@@ -130,14 +132,10 @@ fn tiles(input: AuditInput<'_>) -> Vec<Tile> {
 }
 
 /// No hole, no overlap, from the begin of history up to the cursor.
-fn check_cover(
-    cursor: Option<&CursorRow>,
-    tiles: &[Tile],
-    versions: &BTreeMap<u64, Version>,
-    report: &mut AuditReport,
-) {
+fn check_cover(input: AuditInput<'_>, tiles: &[Tile], versions: &BTreeMap<u64, Version>, report: &mut AuditReport) {
     let first = tiles.first().map(|tile| tile.span.from);
-    let Some(mut at) = cursor.map(|cursor| cursor.history_at).or(first) else {
+    let history_at = input.cursor.map(|cursor| cursor.history_at);
+    let Some(mut at) = input.begins_at.or(history_at).or(first) else {
         return;
     };
     let mut compare = |at: StoreTime, next: StoreTime| {
@@ -158,7 +156,7 @@ fn check_cover(
         compare(at, tile.span.from);
         at = at.max(tile.span.to);
     }
-    if let Some(cursor) = cursor {
+    if let Some(cursor) = input.cursor {
         compare(at, cursor.nominal);
     }
 }

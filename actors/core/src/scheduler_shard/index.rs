@@ -7,6 +7,7 @@ use super::live::Live;
 use crate::name::Name;
 use crate::time::{Monotonic, StoreTime};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 /// Place of a schedule in memory.
 pub(super) type Place = usize;
@@ -39,6 +40,13 @@ impl Index {
 
     pub(super) fn get(&self, place: Place) -> Option<&Live> {
         self.places.get(place)?.as_ref().map(|entry| &*entry.live)
+    }
+
+    /// The first schedule whose name comes after this one, or the first of all.
+    pub(super) fn after(&self, name: Option<&(Name, Name)>) -> Option<&Live> {
+        let bound = name.map_or(Bound::Unbounded, Bound::Excluded);
+        let (_, place) = self.names.range((bound, Bound::Unbounded)).next()?;
+        self.get(*place)
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Live> {

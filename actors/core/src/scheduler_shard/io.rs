@@ -91,6 +91,17 @@ pub enum ScheduleInput {
         /// Fate spans of the range, fetched by the shell, to leave out what fired already.
         fates: Vec<crate::fate::FateSpan>,
     },
+    /// A page of a schedule's closed fate spans, asked for by `LoadFates`.
+    FatesLoaded {
+        /// Tenant and name.
+        name: (Name, Name),
+        /// Which life of the name.
+        incarnation: Incarnation,
+        /// Closed spans that end after what was asked for, in order of their ends.
+        fates: Vec<crate::fate::FateSpan>,
+        /// No closed span ends after these.
+        is_end: bool,
+    },
     /// Time has passed.
     Tick,
 }
@@ -116,6 +127,24 @@ pub enum ScheduleEffect {
     Reply(ReplyTo, Result<ScheduleReply, Refusal>),
     /// Something fired, was skipped, and so on (for logs, metrics and the `dev` console).
     Note(FireNote),
+    /// Read closed fate spans of a schedule and hand them in as `FatesLoaded`.
+    LoadFates {
+        /// Tenant and name.
+        name: (Name, Name),
+        /// Which life of the name.
+        incarnation: Incarnation,
+        /// Only spans that end after it.
+        after: StoreTime,
+        /// At most this many.
+        limit: usize,
+    },
+    /// The auditor found a fault in a schedule's history: an operator must see it.
+    AuditFault {
+        /// Tenant and name.
+        name: (Name, Name),
+        /// What is wrong.
+        fault: super::audit::AuditFault,
+    },
 }
 
 /// An answer to a client.

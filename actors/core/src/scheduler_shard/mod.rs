@@ -20,6 +20,7 @@ mod refusals;
 mod run_now;
 mod settle;
 mod step;
+mod sweep;
 mod tape;
 pub mod timetable;
 pub mod validate;
@@ -38,6 +39,7 @@ use index::Index;
 use io::{Fire, ScheduleEffect, ScheduleInput};
 use std::sync::Arc;
 use step::Step;
+use sweep::Sweep;
 pub use view::view_of;
 
 pub use open::OpenRefused;
@@ -51,6 +53,7 @@ pub struct SchedulerShard {
     zone_version: Arc<str>,
     /// Creating steps of this epoch (F27).
     creations: u64,
+    sweep: Sweep,
     /// Time of the last step.
     last: Now,
 }
@@ -72,6 +75,7 @@ impl SchedulerShard {
         };
         self.dispatch(&mut step, input);
         self.decide_due(&mut step);
+        self.order_sweep(&mut step);
     }
 
     fn dispatch(&mut self, step: &mut Step<'_>, input: ScheduleInput) {
@@ -124,6 +128,14 @@ impl SchedulerShard {
                 };
                 self.on_backfill(step, reply, &name, asked);
             }
+            ScheduleInput::FatesLoaded {
+                name,
+                incarnation,
+                fates,
+                is_end,
+            } => {
+                self.on_fates_loaded(step, &name, incarnation, fates, is_end);
+            }
             ScheduleInput::Tick => {}
         }
     }
@@ -165,7 +177,7 @@ impl SchedulerShard {
         }
         let at_once = is_late.then_some(self.last.mono);
         Wake {
-            mono: [at_once, release].into_iter().flatten().min(),
+            mono: [at_once, release, self.sweep_at()].into_iter().flatten().min(),
             store: due.filter(|_| !is_late),
         }
     }

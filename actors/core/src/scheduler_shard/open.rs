@@ -9,6 +9,7 @@ use super::index::Index;
 use super::io::{ScheduleEffect, ScheduleOpened};
 use super::live::Live;
 use super::step::Step;
+use super::sweep::Sweep;
 use super::tape::{Bulk, Piece};
 use super::version::Version;
 use crate::fate::FateKind;
@@ -91,6 +92,7 @@ impl SchedulerShard {
             index,
             zone_version,
             creations: 0,
+            sweep: Sweep::new(now.mono),
             last: now,
         })
     }

@@ -12,4 +12,5 @@ mod model;
 mod opening;
 mod random;
 mod specs;
+mod sweeping;
 pub(crate) mod world;

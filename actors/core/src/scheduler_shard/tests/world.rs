@@ -6,16 +6,17 @@
 use crate::fate::{FateKind, FateSpan};
 use crate::ids::JobId;
 use crate::job::{FireCause, Origin};
+use crate::limits::AUDIT_PAGE_MS;
 use crate::machine::{Expect, Out, ReplyTo, Wake, Write};
 use crate::refusal::Refusal;
 use crate::row::{Row, RowKey};
 use crate::schedule::{BacklogRow, CursorRow, ScheduleDefinition, ScheduleSpec};
 use crate::scheduler_shard::SchedulerShard;
-use crate::scheduler_shard::audit::{AuditInput, AuditReport, audit};
+use crate::scheduler_shard::audit::{AuditFault, AuditInput, AuditReport, audit};
 use crate::scheduler_shard::io::{
     Fire, FireNote, ScheduleEffect, ScheduleInput, ScheduleOpened, ScheduleReply, ScheduleView,
 };
-use crate::time::{Monotonic, Now, StoreTime};
+use crate::time::{Monotonic, Now, Span, StoreTime};
 use std::collections::BTreeMap;
 
 pub use super::make::*;
@@ -29,6 +30,10 @@ pub struct World {
     pub jobs: Vec<Fire>,
     pub ids: BTreeMap<JobId, usize>,
     pub notes: Vec<FireNote>,
+    /// What the auditor found.
+    pub faults: Vec<AuditFault>,
+    /// A page that the auditor ordered.
+    ordered: Option<ScheduleEffect>,
     /// Rows written, by all steps.
     pub writes: usize,
     pub steps: usize,
@@ -43,7 +48,8 @@ impl World {
             mono: Monotonic(0),
             doubt: false,
         };
-        let machine = SchedulerShard::open(facts(1), ScheduleOpened::default(), now, &mut Out::default()).unwrap();
+        let mut machine = SchedulerShard::open(facts(1), ScheduleOpened::default(), now, &mut Out::default()).unwrap();
+        machine.stop_sweep();
         World {
             rows: BTreeMap::new(),
             machine,
@@ -52,6 +58,8 @@ impl World {
             jobs: Vec::new(),
             ids: BTreeMap::new(),
             notes: Vec::new(),
+            faults: Vec::new(),
+            ordered: None,
             writes: 0,
             steps: 0,
             is_checked: true,
@@ -104,6 +112,8 @@ impl World {
             match effect {
                 ScheduleEffect::Reply(_, answer) => reply = Some(answer),
                 ScheduleEffect::Note(note) => self.notes.push(note),
+                ScheduleEffect::AuditFault { fault, .. } => self.faults.push(fault),
+                ScheduleEffect::LoadFates { .. } => self.ordered = Some(effect),
             }
         }
         reply
@@ -147,8 +157,48 @@ impl World {
         self.run(until);
     }
 
+    /// One round of the auditor, from a fresh owner: the only tests in which it walks.
+    pub fn audit_by_pages(&mut self) {
+        self.open();
+        for _ in 0..50 {
+            self.now.mono = self.now.mono + Span::from_millis(AUDIT_PAGE_MS);
+            self.tick();
+            if let Some(page) = self.page() {
+                self.step(page);
+            }
+        }
+        self.machine.stop_sweep();
+    }
+
+    fn page(&mut self) -> Option<ScheduleInput> {
+        let Some(ScheduleEffect::LoadFates {
+            name,
+            incarnation,
+            after,
+            limit,
+        }) = self.ordered.take()
+        else {
+            return None;
+        };
+        let mut fates = self.closed(name.1.as_str());
+        fates.retain(|span| span.to > after);
+        let is_end = fates.len() <= limit;
+        fates.truncate(limit);
+        Some(ScheduleInput::FatesLoaded {
+            name,
+            incarnation,
+            fates,
+            is_end,
+        })
+    }
+
     /// A new owner builds the machine from rows.
     pub fn restart(&mut self) {
+        self.open();
+        self.machine.stop_sweep();
+    }
+
+    fn open(&mut self) {
         self.epoch += 1;
         let mut out = Out::default();
         self.machine = SchedulerShard::open(facts(self.epoch), self.opened(), self.now, &mut out).unwrap();
@@ -276,6 +326,7 @@ impl World {
         audit(AuditInput {
             definitions: &definitions,
             fates: &self.closed(text),
+            begins_at: None,
             cursor: cursor.as_ref(),
             backlogs: &backlogs,
         })
