@@ -21,6 +21,7 @@ use fencepost_core::job::{Delivery, JobSpec, JobState, RetryPolicy};
 use fencepost_core::lease_manager::io::{CancelAnswer, CreateItem};
 use fencepost_core::name::Name;
 use fencepost_core::schedule::{MisfirePolicy, Rule, ScheduleSpec};
+use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView};
 use fencepost_core::target::{Payload, Target};
 use fencepost_core::time::{Span, StoreTime};
 use fencepost_storage::model::ModelStore;
@@ -254,6 +255,77 @@ fn a_schedule_fires_each_occurrence_once_and_its_fates_tile() {
         let slot = Slot::of_schedule(&schedule.0, &schedule.1);
         let jobs = node.gateway.jobs(JobRange::Slot(slot), None, 100).await.unwrap();
         assert_eq!(jobs.items.len(), 5);
+    });
+}
+
+/// Asks about the schedule `tick`.
+async fn ask(node: &Node, request: ScheduleRequest) -> ScheduleReply {
+    let schedule = (name("default"), name("tick"));
+    let slot = Slot::of_schedule(&schedule.0, &schedule.1);
+    let shard = node.gateway.shard_map().shard_of(slot);
+    match node
+        .gateway
+        .call(shard, ShardRequest::Schedule(schedule, request))
+        .await
+    {
+        Ok(ShardReply::Schedule(reply)) => reply,
+        other => panic!("no answer about a schedule: {other:?}"),
+    }
+}
+
+fn view(reply: ScheduleReply) -> ScheduleView {
+    match reply {
+        ScheduleReply::Schedule(view) => *view,
+        other => panic!("not a schedule: {other:?}"),
+    }
+}
+
+#[test]
+fn a_backfill_makes_up_a_pause_whose_fate_is_a_stored_row() {
+    run(async {
+        let world = World::new();
+        let node = world.start().await;
+        let begin = node.gateway.now();
+        let spec = Box::new(every(20, begin));
+        ask(&node, ScheduleRequest::Create { spec, paused: true }).await;
+        while node.gateway.now() < begin + Span::from_millis(100) {
+            world.clock.sleep(Span::from_millis(5)).await;
+        }
+        let paused = view(ask(&node, ScheduleRequest::Resume).await)
+            .cursor
+            .counts
+            .of(FateKind::Paused);
+        assert!(paused >= 4);
+        // Five fires close the span of the pause into a row.
+        let schedule = (name("default"), name("tick"));
+        while node
+            .gateway
+            .schedule(schedule.clone())
+            .await
+            .unwrap()
+            .unwrap()
+            .view
+            .cursor
+            .fired
+            < 5
+        {
+            world.clock.sleep(Span::from_millis(5)).await;
+        }
+        let backfill = ScheduleRequest::Backfill {
+            from: begin,
+            to: node.gateway.now(),
+            cap: 100,
+            rerun: false,
+            request: 1,
+            dry_run: true,
+        };
+        let ScheduleReply::Backfill {
+            count, already_fired, ..
+        } = ask(&node, backfill).await
+        else {
+            panic!("not a backfill");
+        };
+        assert_eq!((count, already_fired), (paused, 5));
     });
 }
 

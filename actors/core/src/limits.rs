@@ -198,6 +198,8 @@ pub const BACKLOG_SPANS_MAX: usize = 8;
 pub const BACKLOG_PAGE: usize = 256;
 /// Occurrences that one backfill request may make.
 pub const BACKFILL_COUNT_MAX: u32 = 10_000;
+/// Fate spans that one backfill request reads.
+pub const BACKFILL_FATES_MAX: usize = 16_384;
 /// Separate stretches of one backfill request.
 pub const BACKFILL_SPANS_MAX: usize = 64;
 /// Pause between two rounds of the auditor over a shard's schedules.

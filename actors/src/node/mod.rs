@@ -27,6 +27,7 @@ use fencepost_core::job::{Job, JobState};
 use fencepost_core::limits;
 use fencepost_core::name::Name;
 use fencepost_core::row::CellRow;
+use fencepost_core::scheduler_shard::audit::AuditFault;
 use fencepost_core::scheduler_shard::io::FireNote;
 use fencepost_core::time::Span;
 use fencepost_core::worker::WorkerConfig;
@@ -220,6 +221,10 @@ impl Notes for AllNotes {
 
     fn fired(&self, note: &FireNote) {
         self.0.iter().for_each(|notes| notes.fired(note));
+    }
+
+    fn audit_fault(&self, schedule: &Name, fault: &AuditFault) {
+        self.0.iter().for_each(|notes| notes.audit_fault(schedule, fault));
     }
 }
 

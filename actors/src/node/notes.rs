@@ -5,6 +5,8 @@
 
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{Job, JobState};
+use fencepost_core::name::Name;
+use fencepost_core::scheduler_shard::audit::AuditFault;
 use fencepost_core::scheduler_shard::io::FireNote;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +22,8 @@ pub trait Notes: Send + Sync + 'static {
     fn job_purged(&self, id: JobId, state: JobState);
     /// A schedule fired, skipped and so on.
     fn fired(&self, note: &FireNote);
+    /// The auditor found a fault in a schedule's history.
+    fn audit_fault(&self, _schedule: &Name, _fault: &AuditFault) {}
 }
 
 /// Clients that wait for the end of a job.

@@ -3,10 +3,10 @@
 //! Owns: the loop "look, fetch what is missing, look again, step". Must never: step on a row that a
 //! stamped batch has changed (PROTOCOL F4). Next: `needs.rs` (which rows an input needs), `fetch.rs`.
 
-use crate::gateway::ShardRequest;
+use crate::gateway::{ScheduleRequest, ShardRequest};
 use crate::shell::fetch::{BadRow, read_rows};
 use crate::shell::messages::{Answering, FromWorker};
-use crate::shell::needs::{Known, Needs};
+use crate::shell::needs::{Known, Needs, schedule_input};
 use crate::shell::open_shard::OpenShard;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
@@ -44,7 +44,12 @@ impl Known for Look<'_> {
 impl ShardActor {
     pub(crate) fn gather_client(&mut self, request: ShardRequest, answering: Answering, ctx: &mut Context<ShardActor>) {
         let reply = self.expect_reply(answering);
-        self.gather(Needs::client(reply, request), ctx);
+        match request {
+            ShardRequest::Schedule(name, request @ ScheduleRequest::Backfill { .. }) => {
+                self.gather_backfill(schedule_input(reply, name, request), ctx);
+            }
+            request => self.gather(Needs::client(reply, request), ctx),
+        }
     }
 
     pub(crate) fn gather_worker(&mut self, worker: WorkerId, message: FromWorker, ctx: &mut Context<ShardActor>) {

@@ -176,7 +176,7 @@ fn job_of(id: JobId, known: &dyn Known) -> Option<Box<Job>> {
     }
 }
 
-fn schedule_input(reply: ReplyTo, name: (Name, Name), request: ScheduleRequest) -> ScheduleInput {
+pub(crate) fn schedule_input(reply: ReplyTo, name: (Name, Name), request: ScheduleRequest) -> ScheduleInput {
     match request {
         ScheduleRequest::Create { spec, paused } => ScheduleInput::Create {
             reply,

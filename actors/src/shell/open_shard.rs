@@ -375,6 +375,6 @@ fn may_overtake(effect: &ShardEffect) -> bool {
                 | LeaseEffect::LoadReady { .. }
                 | LeaseEffect::LoadWait { .. }
                 | LeaseEffect::LoadSweep { .. }
-        )
+        ) | ShardEffect::Schedule(fencepost_core::scheduler_shard::io::ScheduleEffect::LoadFates { .. })
     )
 }

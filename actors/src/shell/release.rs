@@ -4,6 +4,7 @@
 //! Next: `gather.rs` (loads), `messages.rs`.
 
 use crate::gateway::ShardReply;
+use crate::shell::fates::Life;
 use crate::shell::fetch::BadRow;
 use crate::shell::messages::WorkerLink;
 use crate::shell::shard_actor::ShardActor;
@@ -26,6 +27,15 @@ impl ShardActor {
                     self.answer(to, reply.map(ShardReply::Schedule));
                 }
                 ShardEffect::Schedule(ScheduleEffect::Note(note)) => self.parts.notes.fired(&note),
+                ShardEffect::Schedule(ScheduleEffect::LoadFates {
+                    name,
+                    incarnation,
+                    after,
+                    limit,
+                }) => self.load_fates(Life { name, incarnation }, after, limit, ctx),
+                ShardEffect::Schedule(ScheduleEffect::AuditFault { name, fault }) => {
+                    self.parts.notes.audit_fault(&name.1, &fault);
+                }
                 ShardEffect::Lease(effect) => self.release_lease(effect, ctx),
             }
         }

@@ -7,6 +7,8 @@ use crate::node::notes::Notes;
 use crate::telemetry::{last_attempt, result_word, state_word};
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{Job, JobState};
+use fencepost_core::name::Name;
+use fencepost_core::scheduler_shard::audit::AuditFault;
 use fencepost_core::scheduler_shard::io::FireNote;
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
@@ -66,6 +68,17 @@ impl Notes for LogNotes {
             count = note.count,
             job = note.job.map(tracing::field::display),
             "occurrence decided"
+        );
+    }
+
+    fn audit_fault(&self, schedule: &Name, fault: &AuditFault) {
+        tracing::error!(
+            schedule = %schedule,
+            fault = fault.kind.as_str(),
+            from = fault.from.0,
+            to = fault.to.0,
+            occurrences = fault.instants.len(),
+            "the auditor found a fault in a history"
         );
     }
 }

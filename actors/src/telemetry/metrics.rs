@@ -7,6 +7,8 @@ use crate::node::notes::Notes;
 use crate::telemetry::{last_attempt, lateness, result_word, state_word};
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{Job, JobState};
+use fencepost_core::name::Name;
+use fencepost_core::scheduler_shard::audit::AuditFault;
 use fencepost_core::scheduler_shard::io::FireNote;
 use metrics::{counter, describe_counter, describe_histogram, histogram};
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -41,6 +43,10 @@ fn describe() {
         "From grant to outcome."
     );
     describe_counter!("fencepost_occurrences_total", "Occurrences by fate.");
+    describe_counter!(
+        "fencepost_audit_faults_total",
+        "Faults that the auditor found in histories."
+    );
 }
 
 impl Notes for MetricNotes {
@@ -64,5 +70,9 @@ impl Notes for MetricNotes {
 
     fn fired(&self, note: &FireNote) {
         counter!("fencepost_occurrences_total", "fate" => note.kind.as_str()).increment(note.count.unwrap_or(1));
+    }
+
+    fn audit_fault(&self, _: &Name, fault: &AuditFault) {
+        counter!("fencepost_audit_faults_total", "fault" => fault.kind.as_str()).increment(1);
     }
 }

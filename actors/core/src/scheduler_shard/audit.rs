@@ -71,6 +71,18 @@ pub enum AuditFaultKind {
     DefinitionMissing,
 }
 
+impl AuditFaultKind {
+    /// The word shown to people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AuditFaultKind::Hole => "no_fate",
+            AuditFaultKind::Overlap => "two_fates",
+            AuditFaultKind::Count { .. } => "wrong_count",
+            AuditFaultKind::DefinitionMissing => "definition_missing",
+        }
+    }
+}
+
 struct Tile {
     span: FateSpan,
     is_closed: bool,

@@ -27,7 +27,7 @@ pub mod validate;
 mod version;
 mod view;
 
-use crate::ids::Slot;
+use crate::ids::{Incarnation, Slot};
 use crate::limits::FIRES_PER_STEP_MAX;
 use crate::machine::{Out, Wake};
 use crate::name::Name;
@@ -190,6 +190,12 @@ impl SchedulerShard {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.index.len() == 0
+    }
+
+    /// Which life of a name is the current one.
+    pub fn incarnation_of(&self, name: &(Name, Name)) -> Option<Incarnation> {
+        let live = self.index.get(self.index.find(name)?)?;
+        Some(live.cursor.incarnation)
     }
 
     /// Whether a schedule of that name belongs here.
