@@ -1,0 +1,211 @@
+//! The real binary against a running node: what it prints and how it exits.
+
+use crate::{TOKEN, World, run};
+use serde_json::Value;
+use std::process::Stdio;
+
+/// Exit code, standard output, standard error.
+async fn fencepost(world: &World, words: &[&str]) -> (i32, String, String) {
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_fencepost"));
+    command.args(words).stdin(Stdio::null());
+    command
+        .env("FENCEPOST_SERVER", format!("http://{}", world.address))
+        .env("FENCEPOST_TOKEN", TOKEN);
+    command.env_remove("FENCEPOST_TZ");
+    let output = command.output().await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// The same, which must succeed and print JSON.
+async fn json(world: &World, words: &[&str]) -> Value {
+    let words: Vec<_> = words.iter().copied().chain(["-o", "json"]).collect();
+    let (code, out, err) = fencepost(world, &words).await;
+    assert_eq!(code, 0, "{words:?}: {err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn a_job_from_creation_to_its_logs() {
+    run(async {
+        let world = World::new().await;
+        let words = [
+            "job",
+            "create",
+            "--handler",
+            "echo",
+            "--payload",
+            "[1.00, 2]",
+            "--key",
+            "k",
+        ];
+        let (code, out, err) = fencepost(&world, &words).await;
+        assert_eq!(code, 0, "{err}");
+        let id = out.trim();
+        assert_eq!(fencepost(&world, &words).await.1.trim(), id);
+        let (code, out, _) = fencepost(&world, &["job", "wait", id, "-o", "json"]).await;
+        assert_eq!(code, 0);
+        assert!(out.contains(r#""payload":[1.00, 2]"#), "{out}");
+        assert_eq!(fencepost(&world, &["job", "logs", id]).await.1, "[1.00, 2]\n");
+        let list = json(&world, &["job", "list", "--state", "succeeded"]).await;
+        assert_eq!(list[0]["id"], id);
+        let (_, out, _) = fencepost(&world, &["job", "list"]).await;
+        assert!(
+            out.starts_with(&format!("{id}\tsucceeded\tdefault\thandler echo\t")),
+            "{out}"
+        );
+        let attempts = json(&world, &["job", "attempts", id]).await;
+        assert_eq!(attempts[0]["result"], "succeeded");
+    });
+}
+
+#[test]
+fn exit_codes_follow_the_answer() {
+    run(async {
+        let world = World::new().await;
+        let code = async |words: &[&str]| fencepost(&world, words).await.0;
+        let zero = format!("job_{}", "0".repeat(32));
+        assert_eq!(code(&["job", "show", &zero]).await, 3);
+        assert_eq!(code(&["schedule", "show", "none"]).await, 3);
+        assert_eq!(
+            code(&["schedule", "create", "s", "--cron", "61 * * * *", "--handler", "noop"]).await,
+            8
+        );
+        assert_eq!(code(&["schedule", "create", "s", "--every", "1h"]).await, 8);
+        assert_eq!(
+            code(&["schedule", "create", "s", "--every", "1h", "--handler", "noop"]).await,
+            0
+        );
+        assert_eq!(
+            code(&["schedule", "create", "s", "--every", "1h", "--handler", "noop"]).await,
+            5
+        );
+        assert_eq!(
+            code(&["schedule", "edit", "s", "--every", "2h", "--if-version", "9"]).await,
+            5
+        );
+        let (_, id, _) = fencepost(&world, &["job", "create", "--handler", "fail", "--attempts", "1"]).await;
+        assert_eq!(code(&["job", "wait", id.trim()]).await, 1);
+        let (_, id, _) = fencepost(&world, &["job", "create", "--handler", "noop", "--delay", "1h"]).await;
+        assert_eq!(code(&["job", "wait", id.trim(), "--for", "0s"]).await, 7);
+        let mut wrong = tokio::process::Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        let wrong = wrong
+            .args(["job", "list"])
+            .env("FENCEPOST_TOKEN", "fp_another_one_altogether");
+        let wrong = wrong
+            .env("FENCEPOST_SERVER", format!("http://{}", world.address))
+            .output()
+            .await
+            .unwrap();
+        assert_eq!(wrong.status.code(), Some(4));
+    });
+}
+
+#[test]
+fn an_edit_changes_what_was_named_and_keeps_the_rest() {
+    run(async {
+        let world = World::new().await;
+        let create = [
+            "schedule",
+            "create",
+            "s",
+            "--cron",
+            "0 2 * * *",
+            "--tz",
+            "Europe/Berlin",
+            "--handler",
+            "echo",
+            "--payload",
+            "1.000",
+            "--priority",
+            "3",
+            "--misfire",
+            "all",
+            "--catch-up-cap",
+            "7",
+        ];
+        let (code, out, err) = fencepost(&world, &create).await;
+        assert_eq!(code, 0, "{err}");
+        assert!(out.starts_with("s  next ") && out.contains("T02:00:00+0"), "{out}");
+        let edited = json(&world, &["schedule", "edit", "s", "--every", "90m", "--attempts", "2"]).await;
+        let definition = &edited["definition"];
+        assert_eq!(
+            (definition["every"].as_str(), definition.get("cron")),
+            (Some("1h30m"), None)
+        );
+        assert_eq!(
+            (
+                definition["catch_up"]["cap"].as_u64(),
+                definition["job"]["priority"].as_u64()
+            ),
+            (Some(7), Some(3))
+        );
+        assert_eq!(definition["job"]["retry"]["attempts"], 2);
+        let (_, shown, _) = fencepost(&world, &["schedule", "show", "s", "-o", "json"]).await;
+        assert!(shown.contains(r#""payload":1.000"#), "{shown}");
+        let preview = json(&world, &["schedule", "edit", "s", "--every", "5m", "--dry-run"]).await;
+        assert_eq!(
+            (preview["dry_run"].as_bool(), edited["version"].as_u64()),
+            (Some(true), Some(2))
+        );
+        assert_eq!(json(&world, &["schedule", "pause", "s"]).await["status"], "paused");
+        assert_eq!(json(&world, &["schedule", "list"]).await[0]["status"], "paused");
+        assert_eq!(
+            json(&world, &["schedule", "edits", "s"])
+                .await
+                .as_array()
+                .unwrap()
+                .len(),
+            3
+        );
+        assert_eq!(json(&world, &["schedule", "delete", "s"]).await["deleted"], true);
+    });
+}
+
+#[test]
+fn times_are_shown_in_the_zone_asked_for() {
+    run(async {
+        let world = World::new().await;
+        let create = ["schedule", "create", "s", "--cron", "0 0 1 1 *", "--handler", "noop"];
+        assert_eq!(fencepost(&world, &create).await.0, 0);
+        let (_, out, _) = fencepost(&world, &["schedule", "list", "--tz", "Asia/Tokyo"]).await;
+        assert!(out.contains("-01-01T09:00:00+09:00"), "{out}");
+        assert_eq!(fencepost(&world, &["schedule", "list", "--tz", "Mars/Base"]).await.0, 8);
+        let (_, out, _) = fencepost(&world, &["schedule", "list", "--tz", "Asia/Tokyo", "-o", "jsonl"]).await;
+        assert!(out.contains("-01-01T00:00:00Z") && out.lines().count() == 1, "{out}");
+    });
+}
+
+#[test]
+fn a_crontab_is_imported_once() {
+    run(async {
+        let world = World::new().await;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tab");
+        std::fs::write(
+            &file,
+            "PATH=/usr/bin:/bin\n0 4 * * * /usr/bin/true\n*/5 * * * * cat%stdin line%\n",
+        )
+        .unwrap();
+        let words = ["import", "crontab", file.to_str().unwrap()];
+        let first = json(&world, &words).await;
+        let results: Vec<_> = first
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| line["result"].as_str().unwrap())
+            .collect();
+        assert_eq!(results, ["setting", "created", "created"], "{first}");
+        let again = json(&world, &words).await;
+        assert_eq!(again[1]["result"], "exists", "{again}");
+        let list = json(&world, &["schedule", "list"]).await;
+        assert_eq!(list.as_array().unwrap().len(), 2);
+        let name = first[2]["name"].as_str().unwrap();
+        let (_, out, err) = fencepost(&world, &["schedule", "run-now", name, "-o", "json"]).await;
+        let ran: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+        let id = ran["id"].as_str().unwrap();
+        let job = world.get(&format!("/v1/jobs/{id}")).await.json();
+        assert_eq!(job["target"]["type"], "command", "{job}");
+        assert!(job["payload_base64"].is_string(), "{job}");
+    });
+}

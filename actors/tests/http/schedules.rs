@@ -1,0 +1,317 @@
+//! Schedules over HTTP: making, editing with If-Match, pausing, running, making up, fates, previews.
+
+use crate::{Reply, World, run};
+use serde_json::{Value, json};
+
+fn schedule(name: &str, rule: &Value) -> String {
+    let mut body = json!({ "name": name, "job": { "target": { "type": "handler", "name": "noop" } } });
+    for (key, value) in rule.as_object().unwrap() {
+        body[key] = value.clone();
+    }
+    body.to_string()
+}
+
+async fn make(world: &World, name: &str, rule: Value) -> Value {
+    let reply = world.post("/v1/schedules", &schedule(name, &rule)).await;
+    assert_eq!(reply.status, 201, "{:?}", reply.body);
+    reply.json()
+}
+
+async fn act(world: &World, path: &str) -> Reply {
+    world.send("POST", &format!("/v1/schedules/{path}"), &[], None).await
+}
+
+#[test]
+fn a_definition_that_was_read_can_be_sent_back_and_stays_the_same() {
+    run(async {
+        let world = World::new().await;
+        let rules = [
+            json!({ "cron": ["0 2 * * *", "30 3 * * mon"], "tz": "Europe/Berlin", "gap": "skip", "overlap": "both" }),
+            json!({ "cron": "H H(0-3) * * *", "misfire": "all", "catch_up": { "cap": 5, "rate": 2 } }),
+            json!({ "every": "90s", "anchor": "2026-01-01T00:00:00.250Z", "jitter": "10s", "grace": "1h" }),
+            json!({ "at": "2036-01-01T00:00:00Z", "misfire": "skip", "tolerance": "5s" }),
+            json!({ "at_local": "2036-03-30T02:30:00", "tz": "Europe/Berlin", "misfire": "coalesce" }),
+            json!({ "cron": "@daily", "starts_at": "2030-01-01T00:00:00Z", "ends_at": "2031-01-01T00:00:00Z", "count": 3,
+                "exclude": ["2030-12-24..2030-12-26", "sun"] }),
+        ];
+        for (at, rule) in rules.into_iter().enumerate() {
+            let name = format!("s{at}");
+            let made = make(&world, &name, rule).await;
+            let path = format!("/v1/schedules/{name}");
+            let read = world.get(&path).await;
+            assert_eq!(read.headers["etag"], "\"1\"");
+            let definition = read.json()["definition"].clone();
+            assert_eq!(definition, made["definition"]);
+            let body = definition.to_string();
+            let edited = world
+                .send("PUT", &path, &[("if-match", "\"1\"")], Some(body.as_bytes()))
+                .await;
+            assert_eq!(edited.status, 200, "{definition}: {:?}", edited.body);
+            assert_eq!(edited.json()["definition"], definition);
+        }
+    });
+}
+
+#[test]
+fn an_edit_needs_the_version_that_was_read() {
+    run(async {
+        let world = World::new().await;
+        make(&world, "s", json!({ "every": "1h" })).await;
+        let body = r#"{"every":"2h","job":{"target":{"type":"handler","name":"noop"}}}"#;
+        let put = async |headers: &[(&str, &str)]| {
+            world
+                .send("PUT", "/v1/schedules/s", headers, Some(body.as_bytes()))
+                .await
+        };
+        let reply = put(&[]).await;
+        assert_eq!(
+            (reply.problem(), reply.field().as_str()),
+            ((428, "if_match_missing".into()), "If-Match")
+        );
+        assert_eq!(
+            put(&[("if-match", "1")]).await.problem(),
+            (400, "if_match_invalid".into())
+        );
+        let edited = put(&[("if-match", "\"1\"")]).await;
+        assert_eq!(
+            (edited.status, &edited.headers["etag"]),
+            (200, &"\"2\"".parse().unwrap())
+        );
+        let late = put(&[("if-match", "\"1\"")]).await;
+        assert_eq!((late.problem().0, late.field().as_str()), (412, "If-Match"));
+        assert_eq!(put(&[("if-match", "*")]).await.json()["version"], 3);
+        let none = world
+            .send("PUT", "/v1/schedules/none", &[("if-match", "*")], Some(body.as_bytes()))
+            .await;
+        assert_eq!(none.problem(), (404, "schedule_not_found".into()));
+    });
+}
+
+#[test]
+fn a_dry_run_of_an_edit_shows_fires_and_changes_nothing() {
+    run(async {
+        let world = World::new().await;
+        make(&world, "s", json!({ "cron": "0 0 1 1 *" })).await;
+        let body = r#"{"cron":"0 0 1 7 *","job":{"target":{"type":"handler","name":"noop"}}}"#;
+        let path = "/v1/schedules/s?dry_run=true&pending=keep";
+        let reply = world
+            .send("PUT", path, &[("if-match", "\"1\"")], Some(body.as_bytes()))
+            .await
+            .json();
+        assert_eq!(reply["dry_run"], true, "{reply}");
+        assert!(reply["before"][0].as_str().unwrap().contains("-01-01T"), "{reply}");
+        let after: Vec<_> = reply["after"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(Value::to_string)
+            .collect();
+        assert!(after.iter().any(|at| at.contains("-07-01T")), "{reply}");
+        assert_eq!(world.get("/v1/schedules/s").await.json()["version"], 1);
+    });
+}
+
+#[test]
+fn pause_resume_and_delete_are_answered_and_recorded() {
+    run(async {
+        let world = World::new().await;
+        make(&world, "s", json!({ "cron": "0 0 1 1 *" })).await;
+        let taken = world
+            .post("/v1/schedules", &schedule("s", &json!({ "every": "1s" })))
+            .await;
+        assert_eq!(
+            (taken.problem(), taken.field().as_str()),
+            ((409, "schedule_exists".into()), "name")
+        );
+        let paused = act(&world, "s/pause").await.json();
+        assert_eq!(
+            (paused["status"].as_str(), paused.get("next")),
+            (Some("paused"), None),
+            "{paused}"
+        );
+        assert_eq!(act(&world, "s/resume").await.json()["status"], "active");
+        let deleted = world.send("DELETE", "/v1/schedules/s", &[], None).await.json();
+        assert_eq!(
+            (deleted["deleted"].as_bool(), deleted["name"].as_str()),
+            (Some(true), Some("s"))
+        );
+        assert_eq!(
+            world.get("/v1/schedules/s").await.problem(),
+            (404, "schedule_not_found".into())
+        );
+        let edits = world.get("/v1/schedules/s/edits").await.json();
+        let kinds: Vec<_> = edits["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|edit| edit["kind"].as_str().unwrap())
+            .collect();
+        assert_eq!(kinds, ["created", "paused", "resumed", "deleted"]);
+        let again = make(&world, "s", json!({ "cron": "0 0 1 1 *", "paused": true })).await;
+        assert_eq!(
+            (again["status"].as_str(), again["version"].as_u64()),
+            (Some("paused"), Some(1))
+        );
+    });
+}
+
+#[test]
+fn run_now_makes_one_job_for_one_key() {
+    run(async {
+        let world = World::new().await;
+        make(&world, "s", json!({ "cron": "0 0 1 1 *" })).await;
+        let ask = async |key: &str| {
+            let reply = world
+                .send("POST", "/v1/schedules/s/run-now", &[("idempotency-key", key)], None)
+                .await;
+            assert_eq!(reply.status, 201, "{:?}", reply.body);
+            reply.json()["id"].as_str().unwrap().to_owned()
+        };
+        let (one, same, other) = (ask("a").await, ask("a").await, ask("b").await);
+        assert_eq!(one, same);
+        assert_ne!(one, other);
+        assert_eq!(world.wait(&one).await["state"], "succeeded");
+    });
+}
+
+/// The schedule once nothing is left of it.
+async fn finished(world: &World, name: &str) -> Value {
+    loop {
+        let shown = world.get(&format!("/v1/schedules/{name}")).await.json();
+        if shown["status"] == "finished" {
+            return shown;
+        }
+    }
+}
+
+#[test]
+fn a_fired_schedule_shows_its_fates_without_a_hole() {
+    run(async {
+        let world = World::new().await;
+        make(&world, "s", json!({ "every": "1ms", "count": 20 })).await;
+        let finished = finished(&world, "s").await;
+        assert_eq!(finished["fired"], 20, "{finished}");
+        let fates = world.get("/v1/schedules/s/fates").await.json();
+        let items = fates["items"].as_array().unwrap();
+        let fired: u64 = items
+            .iter()
+            .filter(|item| item["fate"].as_str().unwrap().starts_with("fired"))
+            .map(|item| item["count"].as_u64().unwrap())
+            .sum();
+        assert_eq!(fired, 20, "{fates}");
+        for pair in items.windows(2) {
+            assert_eq!(pair[0]["to"], pair[1]["from"], "{fates}");
+        }
+        let life = finished["incarnation"].as_str().unwrap();
+        let again = world
+            .get(&format!("/v1/schedules/s/fates?incarnation={life}&limit=1"))
+            .await
+            .json();
+        assert_eq!(again["items"][0], items[0]);
+    });
+}
+
+#[test]
+fn a_backfill_leaves_out_what_fired_and_a_rerun_keeps_to_its_cap() {
+    run(async {
+        let world = World::new().await;
+        make(&world, "s", json!({ "every": "1ms", "count": 20 })).await;
+        let shown = finished(&world, "s").await;
+        let ask = async |dry: bool, rerun: bool| {
+            let body = json!({
+                "from": shown["history_from"], "to": shown["decided_until"], "cap": 4, "dry_run": dry, "rerun": rerun,
+            });
+            let reply = world.post("/v1/schedules/s/backfill", &body.to_string()).await;
+            assert_eq!(reply.status, 200, "{:?}", reply.body);
+            reply.json()
+        };
+        let plain = ask(true, false).await;
+        assert_eq!(
+            (plain["count"].as_u64(), plain["already_fired"].as_u64()),
+            (Some(0), Some(20)),
+            "{plain}"
+        );
+        let preview = ask(true, true).await;
+        assert_eq!(
+            (preview["count"].as_u64(), preview["over_cap"].as_u64()),
+            (Some(4), Some(16)),
+            "{preview}"
+        );
+        assert_eq!(preview["nominal_at"].as_array().unwrap().len(), 4, "{preview}");
+        let made = ask(false, true).await;
+        assert_eq!(
+            (made["dry_run"].as_bool(), made["count"].as_u64()),
+            (Some(false), Some(4)),
+            "{made}"
+        );
+        let swapped = r#"{"from":"2026-01-02T00:00:00Z","to":"2026-01-01T00:00:00Z"}"#;
+        assert_eq!(
+            world.post("/v1/schedules/s/backfill", swapped).await.problem(),
+            (400, "range_empty".into())
+        );
+        let future = r#"{"from":"2026-01-02T00:00:00Z","to":"2999-01-01T00:00:00Z"}"#;
+        assert_eq!(world.post("/v1/schedules/s/backfill", future).await.problem().0, 400);
+    });
+}
+
+#[test]
+fn previews_show_instants_in_the_zone_of_the_rule() {
+    run(async {
+        let world = World::new().await;
+        let body = r#"{"cron":"30 2 * * *","tz":"Europe/Berlin","after":"2026-03-28T00:00:00Z","n":3}"#;
+        let shown = world.post("/v1/preview", body).await.json();
+        let local: Vec<_> = shown["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["local"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            local,
+            [
+                "2026-03-28T02:30:00+01:00",
+                "2026-03-29T03:00:00+02:00",
+                "2026-03-30T02:30:00+02:00"
+            ]
+        );
+        let ends = r#"{"at":"2030-01-01T00:00:00Z","after":"2026-03-28T00:00:00Z"}"#;
+        let shown = world.post("/v1/preview", ends).await.json();
+        assert_eq!(
+            (shown["ends"].as_bool(), shown["items"].as_array().unwrap().len()),
+            (Some(true), 1)
+        );
+        make(&world, "s", json!({ "cron": "0 0 1 1 *", "exclude": ["2030-01-01"] })).await;
+        let shown = world
+            .get("/v1/schedules/s/preview?after=2029-06-01T00:00:00%2B02:00&n=1")
+            .await
+            .json();
+        assert_eq!(shown["items"][0]["at"], "2031-01-01T00:00:00Z");
+    });
+}
+
+#[test]
+fn schedules_are_listed_page_by_page() {
+    run(async {
+        let world = World::new().await;
+        for n in 0..7 {
+            make(&world, &format!("s{n}"), json!({ "cron": "0 0 1 1 *" })).await;
+        }
+        let (mut names, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = world.get(&format!("/v1/schedules?limit=3{cursor}")).await.json();
+            names.extend(
+                page["items"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|item| item["name"].as_str().unwrap().to_owned()),
+            );
+            match page.get("next").and_then(Value::as_str) {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        names.sort();
+        assert_eq!(names, ["s0", "s1", "s2", "s3", "s4", "s5", "s6"]);
+    });
+}
