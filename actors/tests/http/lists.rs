@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 async fn fill(world: &World) {
     let job = |n: usize| {
-        let queue = if n % 3 == 0 { "third" } else { "rest" };
-        let tag = if n % 2 == 0 { "even" } else { "odd" };
+        let queue = if n.is_multiple_of(3) { "third" } else { "rest" };
+        let tag = if n.is_multiple_of(2) { "even" } else { "odd" };
         json!({ "target": { "type": "handler", "name": "noop" }, "queue": queue, "tags": [tag], "delay": "1h" })
     };
     let jobs: Vec<_> = (0..60).map(job).collect();
