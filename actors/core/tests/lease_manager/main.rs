@@ -15,3 +15,4 @@ mod histories_rows;
 mod histories_windows;
 mod life;
 mod random;
+mod steps;

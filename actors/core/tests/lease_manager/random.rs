@@ -1,60 +1,15 @@
 //! Random steps of clients, workers, clocks and crashes; memory and rows are checked after each, and
 //! in the end everything must come to its end.
 
+use crate::steps::{Op, asked, op, verdict_of};
 use crate::support::lease_harness::{Leases, START};
-use crate::support::make::{failed_with, item, job_id, name, outcome, spec, succeeded, worker};
+use crate::support::make::{job_id, name, succeeded, worker};
 use fencepost_core::ids::{JobId, Token, WorkerId};
-use fencepost_core::job::{Delivery, EffectProof, JobState, Outcome, RetryAdvice, Verdict};
-use fencepost_core::lease_manager::io::{CancelAnswer, CreateItem, Grant, LeaseInput, Settlement};
-use fencepost_core::target::{Payload, PayloadKind};
+use fencepost_core::job::{Delivery, JobState};
+use fencepost_core::lease_manager::io::{CancelAnswer, Grant, LeaseInput, Settlement};
 use fencepost_core::time::Span;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-#[derive(Clone, Debug)]
-enum Op {
-    Create { number: u64, kind: u8, delay: u64 },
-    Cancel(u64),
-    RetryDead(u64),
-    Settle(u64, u8),
-    Offer { who: u8, slots: u32 },
-    RepeatOffer(u8),
-    Heartbeat(u8),
-    Begin(usize),
-    Report { which: usize, verdict: u8 },
-    HandBack(usize),
-    Pass(u64),
-    Absent(u64),
-    StoreClock(i64),
-    Doubt(bool),
-    HoldLoads(bool),
-    HoldReleases(bool),
-    Restart { dead: bool },
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let number = 0..24_u64;
-    prop_oneof![
-        9 => (number.clone(), any::<u8>(), 0..40_u64).prop_map(|(number, kind, delay)| Op::Create { number, kind, delay }),
-        2 => number.clone().prop_map(Op::Cancel),
-        1 => number.clone().prop_map(Op::RetryDead),
-        1 => (number, 0..3_u8).prop_map(|(number, verdict)| Op::Settle(number, verdict)),
-        5 => (0..3_u8, 1..4_u32).prop_map(|(who, slots)| Op::Offer { who, slots }),
-        1 => (0..3_u8).prop_map(Op::RepeatOffer),
-        3 => (0..3_u8).prop_map(Op::Heartbeat),
-        2 => any::<usize>().prop_map(Op::Begin),
-        6 => (any::<usize>(), 0..8_u8).prop_map(|(which, verdict)| Op::Report { which, verdict }),
-        1 => any::<usize>().prop_map(Op::HandBack),
-        4 => (1..45_u64).prop_map(Op::Pass),
-        1 => (1..90_u64).prop_map(Op::Absent),
-        1 => (-100..100_i64).prop_map(Op::StoreClock),
-        1 => any::<bool>().prop_map(Op::Doubt),
-        1 => any::<bool>().prop_map(Op::HoldLoads),
-        1 => any::<bool>().prop_map(Op::HoldReleases),
-        1 => any::<bool>().prop_map(|dead| Op::Restart { dead }),
-    ]
-}
 
 /// One attempt as its worker knows it.
 #[derive(Clone)]
@@ -78,57 +33,6 @@ struct World {
     ended: BTreeMap<JobId, JobState>,
     /// Starts in the current budget of attempts.
     starts: BTreeMap<JobId, u32>,
-}
-
-fn asked(number: u64, kind: u8, delay: u64) -> CreateItem {
-    let mut spec = spec();
-    spec.queue = name(["a", "b"][usize::from(kind & 1)]);
-    spec.priority = (kind >> 1) & 1;
-    spec.retry.attempt_count_max = 1 + u32::from(kind >> 6);
-    if kind & 4 != 0 {
-        spec.delivery = Delivery::AtMostOnce;
-    }
-    if kind & 0b1_1000 == 0b1_1000 {
-        spec.expires_at = Some(START + Span::from_secs(300));
-    }
-    if delay % 3 == 0 {
-        spec.payload = large();
-    }
-    let mut item = item(number, spec);
-    if kind & 32 != 0 {
-        item.due_at = Some(START + Span::from_secs(delay * 5));
-    }
-    if kind & 16 != 0 {
-        item.key = Some((format!("key-{}", number % 3).into(), [kind & 1; 32]));
-    }
-    item
-}
-
-/// So large that a window holds four of them: horizons move all the time.
-fn large() -> Payload {
-    thread_local! {
-        static BYTES: Arc<[u8]> = vec![1; 1_000_000].into();
-    }
-    Payload {
-        kind: PayloadKind::Bytes,
-        bytes: BYTES.with(Arc::clone),
-    }
-}
-
-fn verdict_of(verdict: u8) -> Outcome {
-    let effect = if verdict & 1 == 0 {
-        EffectProof::NoEffect
-    } else {
-        EffectProof::Unproven
-    };
-    match verdict {
-        0..=2 => succeeded(),
-        3 => failed_with(RetryAdvice::Stop, effect),
-        4 => outcome(Verdict::TimedOut { effect }),
-        5 => outcome(Verdict::Cancelled { effect }),
-        6 => failed_with(RetryAdvice::After(Span::from_secs(7)), effect),
-        _ => failed_with(RetryAdvice::ByPolicy, effect),
-    }
 }
 
 impl World {
@@ -225,6 +129,8 @@ impl World {
                         .report(&attempt.worker, attempt.id, attempt.token, verdict_of(verdict));
                 }
             }
+            Op::ReportAll { who, verdict } => self.report_all(who, verdict),
+            Op::CreateSome { number, kinds } => self.create_some(number, &kinds),
             Op::HandBack(which) => self.hand_back(which),
             Op::Pass(seconds) => self.leases.pass(Span::from_secs(seconds)),
             Op::Absent(seconds) => self.leases.jump(Span::from_secs(seconds)),
@@ -278,6 +184,25 @@ impl World {
             );
         }
         self.take(&worker, new);
+    }
+
+    fn report_all(&mut self, who: u8, verdict: u8) {
+        let worker = worker("w", u64::from(who));
+        let mut items = Vec::new();
+        for attempt in self.attempts.iter_mut().filter(|attempt| attempt.worker == worker) {
+            attempt.ended = true;
+            attempt.proven |= verdict <= 2 || verdict & 1 == 0;
+            items.push((attempt.id, attempt.token, verdict_of(verdict)));
+        }
+        items.extend_from_within(items.len() / 2..);
+        self.leases.report_all(&worker, items);
+    }
+
+    fn create_some(&mut self, number: u64, kinds: &[u8]) {
+        let items = (0..)
+            .zip(kinds)
+            .map(|(place, kind)| asked((number + place / 2) % 24, *kind, place * 3));
+        self.leases.create_all(items.collect());
     }
 
     fn heartbeat(&mut self, who: u8) {

@@ -180,6 +180,28 @@ impl Leases {
         self.recorded_since(from)
     }
 
+    /// Reports several outcomes in one message.
+    pub fn report_all(&mut self, worker: &WorkerId, items: Vec<(JobId, Token, Outcome)>) {
+        let fill = |(id, token, outcome)| {
+            let job = self
+                .machine
+                .wants_row(id, token)
+                .then(|| self.rows.job(id).map(Box::new))
+                .flatten();
+            AttemptOutcome {
+                id,
+                token,
+                outcome,
+                job,
+            }
+        };
+        let items = items.into_iter().map(fill).collect();
+        self.step(LeaseInput::Outcomes {
+            worker: worker.clone(),
+            items,
+        });
+    }
+
     pub fn hand_back(&mut self, worker: &WorkerId, id: JobId, token: Token) -> Recorded {
         let from = self.effects.len();
         self.step(LeaseInput::HandBack {
