@@ -1,7 +1,7 @@
 //! `fencepost import crontab`: what each line becomes, then the schedules, then what fires next.
 //!
 //! Owns: the order (a dry run of every line first) and the report. Must never: drop a line in silence. Next:
-//! `fencepost_core::crontab` (reads the lines), the guide `docs/guides/import.md`.
+//! `fencepost_core::crontab` (reads the lines), the guide `docs/guides/import-crontab.md`.
 
 use super::client::{Call, Client, ServerArgs};
 use super::failure::Failure;

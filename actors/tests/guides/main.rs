@@ -1,0 +1,31 @@
+//! Guides that are tests: what they show is typed into a shell, and the answer must be as shown.
+//!
+//! Owns: the list of such guides. Must never: know more than the reader of the guide. In a guide,
+//! ```` ```file:NAME ```` writes a file, ```` ```console ```` types each line after `$ ` (in the background
+//! when it ends in `&`) and compares the lines below it, where `…` stands for anything; a block marked
+//! `console until` is repeated until it answers as shown. Next: `script` reads, `run` does.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod run;
+mod script;
+
+use std::net::TcpListener;
+
+/// An address that nobody listens on at the moment.
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[test]
+fn a_crontab_is_imported_and_watched_as_the_guide_shows() {
+    let address = free_address();
+    run::run_guide(
+        "import-crontab.md",
+        &[
+            ("FENCEPOST_LISTEN", address.clone()),
+            ("FENCEPOST_SERVER", format!("http://{address}")),
+        ],
+    );
+}
