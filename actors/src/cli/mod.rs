@@ -14,6 +14,7 @@ use failure::Failure;
 use output::{Format, OUTPUT_CLOSED};
 
 pub mod client;
+pub mod doctor;
 pub mod failure;
 pub mod import;
 pub mod job;
@@ -25,6 +26,7 @@ mod progress;
 pub mod schedule;
 pub mod schedule_args;
 pub mod serve;
+pub mod store;
 pub mod when;
 
 const EXAMPLE: &str = "Examples:
@@ -61,6 +63,12 @@ enum Command {
     /// Bring schedules from elsewhere.
     #[command(subcommand)]
     Import(import::ImportCommand),
+    /// Check what stands in the way of a sound server.
+    #[command(after_help = "Example:\n  fencepost doctor --data /var/lib/fencepost -o json")]
+    Doctor(doctor::DoctorArgs),
+    /// Work with a store that no server has open.
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Write the completion script of a shell.
     #[command(after_help = "Example:\n  fencepost completion bash > /etc/bash_completion.d/fencepost")]
     Completion {
@@ -90,6 +98,8 @@ fn run(command: Command) -> Exit {
         Command::Completion { shell } => complete(shell),
         Command::Schedule(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Job(command) => ask(command.format(), async |out| command.run(out).await),
+        Command::Doctor(args) => ask(args.format(), async |out| args.run(out).await),
+        Command::Store(command) => ask(command.format(), async |out| command.run(out)),
         Command::Import(command) => ask(command.format(), async |out| command.run(out, wall()).await),
     }
 }

@@ -206,7 +206,7 @@ fn announce(options: &ServeOptions, address: SocketAddr) {
 }
 
 /// The node's clocks as a store wants them.
-struct StoreTicks(SharedClock);
+pub struct StoreTicks(pub SharedClock);
 
 impl fencepost_storage::clock::Clock for StoreTicks {
     fn wall(&self) -> StoreTime {

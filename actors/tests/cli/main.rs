@@ -7,6 +7,7 @@
 mod faults;
 mod import;
 mod page;
+mod server;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,0 +1,395 @@
+//! `fencepost doctor`: what stands in the way of a sound server, each line with a next step.
+//!
+//! Owns: the checks of folder, token, disk, sync, limits, clock and server. Must never: change a store, or
+//! stop at the first trouble. Next: `client.rs`; `GET /v1/facts` for the server's own side.
+
+use super::client::{Call, Client, DATA_DEFAULT, ServerArgs};
+use super::failure::Failure;
+use super::output::{Format, OutputArgs, cell, one_line, put, show_table};
+use crate::api::text;
+use crate::api::token::{TOKEN_FILE, read_token};
+use crate::clock::{Clock as _, SystemClock};
+use crate::problem::Exit;
+use clap::Args;
+use fencepost_core::limits::{DISK_FREE_MIN_BYTES, HTTP_CONNECTION_COUNT_MAX};
+use fencepost_core::time::StoreTime;
+use fencepost_core::zone::ZoneVersion;
+use fencepost_storage::fjall_store::{FreeSpace as _, StatvfsProbe};
+use serde_json::{Value, json};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Folder of the store and the token.
+    #[arg(long, value_name = "FOLDER", env = "FENCEPOST_DATA", hide_env_values = true, default_value = DATA_DEFAULT)]
+    data: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One line of the report.
+#[derive(Debug)]
+struct Finding {
+    check: &'static str,
+    level: Level,
+    detail: String,
+    fix: &'static str,
+}
+
+fn ok(check: &'static str, detail: impl Into<String>) -> Finding {
+    Finding {
+        check,
+        level: Level::Ok,
+        detail: detail.into(),
+        fix: "",
+    }
+}
+
+fn warn(check: &'static str, detail: impl Into<String>, fix: &'static str) -> Finding {
+    Finding {
+        check,
+        level: Level::Warn,
+        detail: detail.into(),
+        fix,
+    }
+}
+
+fn fail(check: &'static str, detail: impl Into<String>, fix: &'static str) -> Finding {
+    Finding {
+        check,
+        level: Level::Fail,
+        detail: detail.into(),
+        fix,
+    }
+}
+
+impl DoctorArgs {
+    /// The form of output that errors follow.
+    pub fn format(&self) -> Format {
+        self.output.output
+    }
+
+    /// Runs every check; exit code 1 if one of them failed.
+    ///
+    /// # Errors
+    /// Standard output is gone.
+    pub async fn run(&self, out: &mut dyn Write) -> Result<Exit, Failure> {
+        let clock = SystemClock::new();
+        let mut findings = vec![check_folder(&self.data), check_token(&self.data, &self.server)];
+        if self.data.is_dir() {
+            findings.extend([check_room(&self.data), check_sync(&self.data, &clock)]);
+        }
+        findings.extend([check_handles(), ok("zone data", ZoneVersion::bundled().to_string())]);
+        findings.extend(self.ask_server(&clock).await);
+        show(self.output.output, &findings, out)?;
+        let failed = findings.iter().any(|finding| finding.level == Level::Fail);
+        Ok(if failed { Exit::Failed } else { Exit::Ok })
+    }
+
+    async fn ask_server(&self, clock: &SystemClock) -> Vec<Finding> {
+        let facts = match Client::new(&self.server) {
+            Ok(client) => client.call(Call::get("/v1/facts")).await,
+            Err(failure) => Err(failure),
+        };
+        let now = StoreTime(clock.wall());
+        match facts {
+            Ok(reply) => match serde_json::from_slice::<Value>(&reply.body) {
+                Ok(facts) => judge_server(&facts, now),
+                Err(error) => vec![fail(
+                    "server",
+                    format!("its answer cannot be read: {error}"),
+                    "use the server's version",
+                )],
+            },
+            Err(failure) if failure.exit == Exit::Unreachable => {
+                let fix = "start it, or name it with --server, to have the store, the clock and the version checked";
+                vec![warn("server", one_line(&failure.problem.detail), fix)]
+            }
+            Err(failure) => vec![fail(
+                "server",
+                one_line(&failure.problem.detail),
+                "see the line above about the token",
+            )],
+        }
+    }
+}
+
+fn check_folder(folder: &Path) -> Finding {
+    let shown = folder.display();
+    match fs::metadata(folder) {
+        Err(error) => warn(
+            "data folder",
+            format!("{shown}: {error}"),
+            "start the server once, or name it with --data",
+        ),
+        Ok(meta) if !meta.is_dir() => fail(
+            "data folder",
+            format!("{shown} is no folder"),
+            "name another with --data",
+        ),
+        Ok(meta) if meta.mode() & 0o077 != 0 => {
+            let detail = format!("{shown} can be entered by others (mode {:o})", meta.mode() & 0o777);
+            fail("data folder", detail, "chmod 700 it: it holds payloads and the token")
+        }
+        Ok(_) => ok("data folder", format!("{shown}, for its owner alone")),
+    }
+}
+
+fn check_token(folder: &Path, server: &ServerArgs) -> Finding {
+    let file = server.token_file.clone().unwrap_or_else(|| folder.join(TOKEN_FILE));
+    match read_token(&file) {
+        Ok(_) => ok("token", format!("{}, for its owner alone", file.display())),
+        Err(refusal) if refusal.code == "token_file_mode" => fail("token", refusal.detail, "chmod 600 it"),
+        Err(refusal) => warn(
+            "token",
+            refusal.detail,
+            "start the server once, or name the file with --token-file",
+        ),
+    }
+}
+
+fn check_room(folder: &Path) -> Finding {
+    match StatvfsProbe::new(folder).free_bytes() {
+        Err(error) => warn("disk", format!("its room is not known: {error}"), "look at the mount"),
+        Ok(free) if free < DISK_FREE_MIN_BYTES => {
+            let detail = format!("{} MiB free: the server refuses new jobs", free >> 20);
+            fail("disk", detail, "free some room, or move the data folder")
+        }
+        Ok(free) if free < DISK_FREE_MIN_BYTES * 8 => {
+            warn("disk", format!("{} MiB free", free >> 20), "free some room soon")
+        }
+        Ok(free) => ok("disk", format!("{} MiB free", free >> 20)),
+    }
+}
+
+/// Syncs that the probe makes.
+const SYNC_COUNT: usize = 16;
+
+/// Times small synced writes beside the store; every acknowledgement waits for one such sync.
+fn check_sync(folder: &Path, clock: &SystemClock) -> Finding {
+    let path = folder.join(format!(".doctor-{}", std::process::id()));
+    let times = probe_sync(&path, clock);
+    let _ = fs::remove_file(&path);
+    let mut times = match times {
+        Ok(times) => times,
+        Err(error) => {
+            return fail(
+                "sync",
+                format!("a synced write failed: {error}"),
+                "check the rights and the disk",
+            );
+        }
+    };
+    times.sort_unstable();
+    let median = times.get(times.len() / 2).copied().unwrap_or(0);
+    let worst = times.last().copied().unwrap_or(0);
+    let detail = format!(
+        "median {:.2} ms, worst {:.2} ms of {SYNC_COUNT}",
+        median as f64 / 1e3,
+        worst as f64 / 1e3
+    );
+    match median {
+        0..=19 => warn(
+            "sync",
+            detail,
+            "too fast for a disk: memory, or a disk that acknowledges early; mind power loss",
+        ),
+        20..=50_000 => ok("sync", detail),
+        _ => warn(
+            "sync",
+            detail,
+            "every acknowledgement waits for a sync: use a faster disk",
+        ),
+    }
+}
+
+fn probe_sync(path: &Path, clock: &SystemClock) -> std::io::Result<Vec<u64>> {
+    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    (0..SYNC_COUNT)
+        .map(|_| {
+            let began = clock.mono();
+            file.write_all(&[0; 4_096])?;
+            file.sync_data()?;
+            Ok(clock.mono().since(began).0)
+        })
+        .collect()
+}
+
+fn check_handles() -> Finding {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let wanted = HTTP_CONNECTION_COUNT_MAX as u64 * 2;
+    match limit {
+        Some(limit) if limit < wanted => {
+            let detail = format!("{limit} file handles, {wanted} wanted");
+            warn("file handles", detail, "raise the limit (ulimit -n, LimitNOFILE)")
+        }
+        Some(limit) => ok("file handles", limit.to_string()),
+        None => ok("file handles", "no limit"),
+    }
+}
+
+/// Further apart than this, clocks are worth a look.
+const CLOCK_GAP_MICROS: u64 = 2_000_000;
+
+fn judge_server(facts: &Value, now: StoreTime) -> Vec<Finding> {
+    let text = |key: &str| cell(facts, &[key]);
+    let yes = |key: &str| facts.get(key) == Some(&Value::Bool(true));
+    let mut findings = vec![
+        match (yes("ready"), yes("draining")) {
+            (true, false) => ok("server", "ready"),
+            (_, true) => warn("server", "draining", "wait for its end, then start it again"),
+            _ => warn("server", "not ready", "see /readyz and its log"),
+        },
+        match text("version") == env!("CARGO_PKG_VERSION") {
+            true => ok("version", text("version")),
+            false => warn(
+                "version",
+                format!("server {}", text("version")),
+                "use a command line of the server's version",
+            ),
+        },
+        ok(
+            "store",
+            format!(
+                "{} · cell {} · generation {} · {} shards · high water {} · chain {}",
+                text("engine"),
+                text("cell"),
+                text("generation"),
+                text("shards"),
+                text("high_water"),
+                text("chain").chars().take(16).collect::<String>()
+            ),
+        ),
+    ];
+    findings.push(judge_clock(&text("store_time"), yes("clock_doubt"), now));
+    findings.push(match text("zone_version") == ZoneVersion::bundled().to_string() {
+        true => ok("server's zone data", text("zone_version")),
+        false => warn(
+            "server's zone data",
+            text("zone_version"),
+            "previews here may differ from what fires there",
+        ),
+    });
+    findings.push(match facts.get("quarantined").and_then(Value::as_u64) {
+        Some(0) => ok("quarantine", "empty"),
+        _ => fail(
+            "quarantine",
+            format!("{} rows", text("quarantined")),
+            "see GET /v1/quarantine; edit or delete what it names",
+        ),
+    });
+    findings
+}
+
+fn judge_clock(stated: &str, doubt: bool, now: StoreTime) -> Finding {
+    if doubt {
+        let fix = "set the machine's clock right; the doubt ends by itself once the clock runs steadily";
+        return fail("clock", format!("in doubt at {stated}: nothing fires"), fix);
+    }
+    let gap = text::parse_instant(stated).map_or(u64::MAX, |at| at.0.abs_diff(now.0));
+    match gap {
+        0..=CLOCK_GAP_MICROS => ok("clock", format!("{stated}, {} ms from here", gap / 1_000)),
+        _ => warn(
+            "clock",
+            format!("{stated}, {} s from here", gap / 1_000_000),
+            "compare both machines with a time server",
+        ),
+    }
+}
+
+fn show(format: Format, findings: &[Finding], out: &mut dyn Write) -> Result<(), Failure> {
+    let word = |level: Level| match level {
+        Level::Ok => "ok",
+        Level::Warn => "warn",
+        Level::Fail => "fail",
+    };
+    let item = |finding: &Finding| json!({ "check": finding.check, "level": word(finding.level), "detail": finding.detail, "fix": finding.fix });
+    match format {
+        Format::Json => put(
+            out,
+            &Value::from(findings.iter().map(item).collect::<Vec<_>>()).to_string(),
+        ),
+        Format::Jsonl => findings
+            .iter()
+            .try_for_each(|finding| put(out, &item(finding).to_string())),
+        Format::Text => {
+            let row = |finding: &Finding| {
+                let level = word(finding.level).to_owned();
+                vec![
+                    level,
+                    finding.check.to_owned(),
+                    finding.detail.clone(),
+                    finding.fix.to_owned(),
+                ]
+            };
+            show_table(
+                out,
+                vec!["", "CHECK", "FOUND", "NEXT STEP"],
+                findings.iter().map(row).collect(),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(findings: &[Finding], check: &str) -> Option<Level> {
+        findings
+            .iter()
+            .find(|finding| finding.check == check)
+            .map(|finding| finding.level)
+    }
+
+    #[test]
+    fn a_server_in_doubt_or_with_quarantined_rows_fails() {
+        let now = text::parse_instant("2026-01-01T00:00:00Z").unwrap();
+        let mut facts = json!({
+            "version": env!("CARGO_PKG_VERSION"), "ready": true, "draining": false, "quarantined": 0, "clock_doubt": false,
+            "store_time": "2026-01-01T00:00:01Z", "zone_version": ZoneVersion::bundled().to_string(),
+        });
+        let good = judge_server(&facts, now);
+        assert!(good.iter().all(|finding| finding.level == Level::Ok), "{good:?}");
+        facts["quarantined"] = json!(2);
+        facts["clock_doubt"] = json!(true);
+        let bad = judge_server(&facts, now);
+        assert_eq!(
+            (level(&bad, "quarantine"), level(&bad, "clock")),
+            (Some(Level::Fail), Some(Level::Fail))
+        );
+        facts["clock_doubt"] = json!(false);
+        facts["store_time"] = json!("2026-01-01T01:00:00Z");
+        assert_eq!(level(&judge_server(&facts, now), "clock"), Some(Level::Warn));
+    }
+
+    #[test]
+    fn an_open_folder_fails_and_a_private_one_does_not() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(check_folder(folder.path()).level, Level::Fail);
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(check_folder(folder.path()).level, Level::Ok);
+        assert_ne!(check_sync(folder.path(), &SystemClock::new()).level, Level::Fail);
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            0,
+            "the probe leaves nothing behind"
+        );
+    }
+}

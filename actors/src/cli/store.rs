@@ -1,0 +1,132 @@
+//! `fencepost store …`: backup and restore of a store that no server has open.
+//!
+//! Owns: the two commands. Must never: touch a store in use (the folder's lock refuses), or restore over
+//! one. Next: `fencepost_storage::fjall_store::restore` for what a restore changes and why.
+
+use super::failure::Failure;
+use super::output::{Format, OutputArgs, put};
+use crate::chance::{SystemChance, draw_u64};
+use crate::clock::SystemClock;
+use crate::problem::Exit;
+use crate::process::serve::StoreTicks;
+use clap::{Args, Subcommand};
+use fencepost_core::ids::Generation;
+use fencepost_storage::fjall_store::{BackupError, NewStore, Options, backup, restore};
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Work with a store that no server has open.
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Copy a store to a new folder.
+    #[command(after_help = "Example:\n  fencepost store backup ./fencepost-data /backup/fencepost-monday")]
+    Backup(BackupArgs),
+    /// Make a store of a backup: raises the generation and parks at-most-once jobs as uncertain.
+    #[command(after_help = "Example:\n  fencepost store restore /backup/fencepost-monday ./fencepost-data")]
+    Restore(RestoreArgs),
+}
+
+/// Arguments of `store backup`.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// Folder of the store.
+    from: PathBuf,
+    /// New folder for the copy.
+    to: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Arguments of `store restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// Folder of the backup.
+    from: PathBuf,
+    /// New folder for the store.
+    to: PathBuf,
+    /// Lowest generation to rise to; above any that the lost store may have held.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    generation: u32,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl StoreCommand {
+    /// The form of output that errors follow.
+    pub fn format(&self) -> Format {
+        match self {
+            StoreCommand::Backup(args) => args.output.output,
+            StoreCommand::Restore(args) => args.output.output,
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn run(&self, out: &mut dyn Write) -> Result<Exit, Failure> {
+        match self {
+            StoreCommand::Backup(args) => {
+                backup(&args.from, &args.to).map_err(|error| failure(&error))?;
+                let text = format!("copied to {}", args.to.display());
+                let json = json!({ "folder": args.to.display().to_string() });
+                put(out, &shown(args.output.output, &text, &json))?;
+            }
+            StoreCommand::Restore(args) => {
+                let done = restore(&args.from, &args.to, Generation(args.generation), fresh())
+                    .map_err(|error| failure(&error))?;
+                let text = format!(
+                    "restored to {}: generation {}, {} at-most-once jobs parked as uncertain, {} rows unreadable",
+                    args.to.display(),
+                    done.generation.0,
+                    done.parked,
+                    done.unreadable
+                );
+                let json = json!({
+                    "folder": args.to.display().to_string(), "generation": done.generation.0,
+                    "parked": done.parked, "unreadable": done.unreadable,
+                });
+                put(out, &shown(args.output.output, &text, &json))?;
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn shown(format: Format, text: &str, json: &serde_json::Value) -> String {
+    match format {
+        Format::Text => text.to_owned(),
+        Format::Json | Format::Jsonl => json.to_string(),
+    }
+}
+
+fn fresh() -> Options {
+    let draw = || (u128::from(draw_u64(&SystemChance)) << 64) | u128::from(draw_u64(&SystemChance));
+    let ids = NewStore {
+        store: draw(),
+        cell: draw(),
+    };
+    Options::new(ids, Arc::new(StoreTicks(Arc::new(SystemClock::new()))))
+}
+
+fn failure(error: &BackupError) -> Failure {
+    let (exit, code, hint) = match error {
+        BackupError::Start(start) => (Exit::Failed, start.code(), start.next_step()),
+        BackupError::Occupied(_) => (Exit::Conflict, "folder_occupied", "Name a folder that does not exist."),
+        BackupError::NoStore(_) => (
+            Exit::NotFound,
+            "store_not_found",
+            "Name the folder of a store, or of a backup.",
+        ),
+        BackupError::Store(_) => (Exit::Failed, "store_failed", "Check the disk."),
+        BackupError::Unreadable(_) => (Exit::Failed, "store_unreadable", "Try an older backup."),
+    };
+    Failure::new(
+        exit,
+        code,
+        crate::api::fields::sentence(&error.to_string()),
+        crate::api::fields::sentence(hint),
+    )
+}

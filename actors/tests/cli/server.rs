@@ -1,0 +1,178 @@
+//! A real server process: files it makes, refusals before it serves, its end, backup and restore.
+
+use crate::{fencepost, run};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A server on a port of its own, and the address it names.
+struct Server {
+    child: Child,
+    url: String,
+    said: BufReader<std::process::ChildStderr>,
+}
+
+impl Server {
+    fn start(folder: &Path, more: &[&str]) -> Server {
+        let words = ["serve", "--listen", "127.0.0.1:0", "--shards", "2"];
+        let words: Vec<_> = words.iter().chain(more).copied().collect();
+        let mut child = fencepost(folder, &words)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("on http://") {
+            line.clear();
+            assert_ne!(
+                said.read_line(&mut line).unwrap(),
+                0,
+                "the server ended before it served"
+            );
+        }
+        let url = line.trim().rsplit(' ').next().unwrap().to_owned();
+        Server { child, url, said }
+    }
+
+    /// Exit code after a TERM.
+    fn stop(mut self) -> i32 {
+        let told = Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(told.success());
+        let mut rest = String::new();
+        let _ = std::io::Read::read_to_string(&mut self.said, &mut rest);
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+/// A failed test leaves no server behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_server_keeps_its_files_private_serves_and_drains_on_term() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let data = folder.path().join("fencepost-data");
+    assert_eq!((mode(&data), mode(&data.join("token"))), (0o700, 0o600));
+    let ask = |words: &[&str]| {
+        let mut command = fencepost(folder.path(), words);
+        crate::ended(command.env("FENCEPOST_SERVER", &server.url).output().unwrap())
+    };
+    let (code, id, err) = ask(&["job", "create", "--handler", "noop"]);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(ask(&["job", "wait", id.trim()]).0, 0);
+    let refused = ask(&["job", "create", "--", "true"]);
+    assert_eq!(refused.0, 4, "command targets are off until allowed: {}", refused.2);
+    assert!(refused.2.contains("command_not_allowed"), "{}", refused.2);
+    let (code, out, err) = ask(&["doctor", "-o", "jsonl"]);
+    assert!(code == 0 && out.contains("\"check\":\"store\""), "{out}{err}");
+    let second = fencepost(folder.path(), &["serve", "--listen", "127.0.0.1:0"])
+        .output()
+        .unwrap();
+    assert_eq!(
+        second.status.code(),
+        Some(72),
+        "a second process is refused by the lock"
+    );
+    assert!(String::from_utf8_lossy(&second.stderr).contains("fencepost: "));
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn a_store_is_backed_up_and_restored_with_a_new_generation() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let url = server.url.clone();
+    let create = [
+        "job",
+        "create",
+        "--handler",
+        "noop",
+        "--delay",
+        "1h",
+        "--delivery",
+        "at-most-once",
+        "--server",
+        &url,
+    ];
+    let (code, id, err) = run(folder.path(), &create);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(server.stop(), 0);
+    let store = |words: &[&str]| run(folder.path(), &[&["store"], words].concat());
+    assert_eq!(store(&["backup", "fencepost-data", "copy"]).0, 0);
+    assert_eq!(
+        store(&["backup", "fencepost-data", "copy"]).0,
+        5,
+        "never over what is there"
+    );
+    assert_eq!(store(&["backup", "none", "other"]).0, 3);
+    let (code, out, err) = store(&["restore", "copy", "restored", "-o", "json"]);
+    assert_eq!(code, 0, "{err}");
+    let done: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (done["generation"].as_u64(), done["unreadable"].as_u64()),
+        (Some(2), Some(0)),
+        "{done}"
+    );
+    let server = Server::start(folder.path(), &["--data", "restored"]);
+    let token = folder.path().join("restored/token");
+    let show = [
+        "job",
+        "show",
+        id.trim(),
+        "--server",
+        &server.url,
+        "--token-file",
+        token.to_str().unwrap(),
+        "-o",
+        "json",
+    ];
+    let (code, out, err) = run(folder.path(), &show);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains(id.trim()), "{out}");
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn an_address_beyond_loopback_and_a_damaged_folder_are_refused_with_codes_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, err) = run(folder.path(), &["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(code, 73, "{err}");
+    assert!(err.contains("loopback") || err.contains("encryption"), "{err}");
+    let data = folder.path().join("bad");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::write(data.join("IDENTITY"), "rubbish").unwrap();
+    let (code, _, err) = run(folder.path(), &["serve", "--data", "bad", "--listen", "127.0.0.1:0"]);
+    assert_eq!(code, 72, "{err}");
+}
+
+#[test]
+fn doctor_works_without_a_server_and_fails_on_an_open_folder() {
+    let folder = crate::folder_with_token();
+    let data = folder.path().join("fencepost-data");
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let words = ["doctor", "--server", "http://127.0.0.1:1", "-o", "json"];
+    let (code, out, err) = run(folder.path(), &words);
+    assert_eq!(code, 0, "{err}{out}");
+    let lines: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for line in lines.as_array().unwrap() {
+        let fixed = line["level"] == "ok" || !line["fix"].as_str().unwrap().is_empty();
+        assert!(fixed && line["level"] != "fail", "{line}");
+    }
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(run(folder.path(), &words).0, 1);
+}
