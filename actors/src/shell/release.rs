@@ -74,6 +74,9 @@ impl ShardActor {
                 self.tell(&worker, WorkerInput::Renewed { from, beat, held });
             }
             LeaseEffect::SendLost { worker, lost } => self.tell(&worker, WorkerInput::Lost { from, lost }),
+            LeaseEffect::SendCancel { worker, id, token } => {
+                self.tell(&worker, WorkerInput::CancelRequested { from, id, token });
+            }
             LeaseEffect::SendBegun { worker, id, token } => self.tell(&worker, WorkerInput::Begun { id, token }),
             LeaseEffect::SendRecorded { worker, items } => self.tell(&worker, WorkerInput::Recorded { from, items }),
             LeaseEffect::SendReconcile { worker, items } => self.tell(&worker, WorkerInput::Reconcile { from, items }),

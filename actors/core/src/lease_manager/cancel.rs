@@ -46,7 +46,7 @@ impl LeaseManager {
         CancelAnswer::Cancelled
     }
 
-    /// An attempt is current: it is asked to stop with the next renewal. One that needs a durable
+    /// An attempt is current: it is asked to stop, now and with each renewal. One that needs a durable
     /// begin and has none has not started, and never will.
     fn cancel_leased(&mut self, now: Now, id: JobId, out: &mut Orders) -> CancelAnswer {
         let Some(lease) = self.leases.get_mut(id) else {
@@ -56,6 +56,11 @@ impl LeaseManager {
             return self.cancel_unbegun(now, id, out);
         }
         let attempt = lease.row.attempt;
+        out.effect(LeaseEffect::SendCancel {
+            worker: lease.row.worker.clone(),
+            id,
+            token: lease.row.token,
+        });
         if lease.job.cancel_requested_at.is_none() {
             let mut job = Job::clone(&lease.job);
             job.version += 1;

@@ -246,6 +246,15 @@ pub enum LeaseEffect {
         /// Token.
         token: Token,
     },
+    /// Someone asked to cancel the job (a hint: each renewal says so too).
+    SendCancel {
+        /// To whom.
+        worker: WorkerId,
+        /// Job.
+        id: JobId,
+        /// Token.
+        token: Token,
+    },
     /// Outcomes are durable, or came too late.
     SendRecorded {
         /// To whom.

@@ -43,6 +43,15 @@ pub enum WorkerInput {
         /// Which.
         lost: Vec<(JobId, Token)>,
     },
+    /// Someone asked to cancel this job: a renewal says so too, but later.
+    CancelRequested {
+        /// From.
+        from: ShardOwner,
+        /// Job.
+        id: JobId,
+        /// Token.
+        token: Token,
+    },
     /// An at-most-once attempt may begin.
     Begun {
         /// Job.

@@ -71,6 +71,27 @@ impl WorkerMachine {
         self.hand_back(now, shard, back, effects);
     }
 
+    /// Stops a run on request; what has not begun goes back instead.
+    pub(super) fn on_cancel_requested(
+        &mut self,
+        now: Monotonic,
+        from: ShardOwner,
+        key: Key,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let shard = from.shard;
+        let Some(book) = self.book_mut(shard) else { return };
+        if !book.hear(from) {
+            return;
+        }
+        if self.is_beginning(shard, &key) {
+            self.remove_run(shard, key);
+            self.hand_back(now, shard, vec![key], effects);
+        } else {
+            self.stop(shard, key, StopReason::CancelRequested, effects);
+        }
+    }
+
     fn extend(
         &mut self,
         now: Monotonic,

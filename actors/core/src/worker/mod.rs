@@ -99,6 +99,9 @@ impl WorkerMachine {
             }
             WorkerInput::Renewed { from, beat, held } => self.on_renewed(now, from, beat, &held, effects),
             WorkerInput::Lost { from, lost } => self.on_lost(now, from, &lost, effects),
+            WorkerInput::CancelRequested { from, id, token } => {
+                self.on_cancel_requested(now, from, (id, token), effects);
+            }
             WorkerInput::Begun { id, token } => self.on_begun(now, (id, token), effects),
             WorkerInput::AttemptFinished { id, token, outcome } => {
                 self.on_finished(now, (id, token), outcome, effects);

@@ -3,7 +3,7 @@
 use crate::support::lease_harness::{Leases, START};
 use crate::support::make::{failed, item, item_due, job_id, spec, succeeded, worker};
 use fencepost_core::job::{AttemptResult, JobState};
-use fencepost_core::lease_manager::io::{CancelAnswer, Recorded};
+use fencepost_core::lease_manager::io::{CancelAnswer, LeaseEffect, Recorded};
 use fencepost_core::refusal::RefusalKind;
 use fencepost_core::time::{Span, StoreTime};
 
@@ -147,6 +147,11 @@ fn beh_r07_cancel_running_fails() {
     leases.create(item(1, spec())).unwrap();
     let grant = leases.offer(&w, 1).remove(0);
     assert_eq!(leases.cancel(1).unwrap(), CancelAnswer::Running { attempt: 1 });
+    let told = leases
+        .take_effects()
+        .into_iter()
+        .filter(|effect| matches!(effect, LeaseEffect::SendCancel { .. }));
+    assert_eq!(told.count(), 1, "the worker is told at once");
     assert_eq!(leases.cancel(1).unwrap(), CancelAnswer::Running { attempt: 1 });
     leases.check();
     let (renewed, _) = leases.heartbeat(&w, &[(grant.job.id, grant.token)]);

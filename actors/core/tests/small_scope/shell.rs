@@ -224,6 +224,8 @@ impl World {
                 self.send(&worker, WorkerInput::Renewed { from, beat, held });
             }
             LeaseEffect::SendLost { worker, lost } => self.send(&worker, WorkerInput::Lost { from, lost }),
+            // A hint that is always lost here: the renewal says so too, and the walk stays small.
+            LeaseEffect::SendCancel { .. } => {}
             LeaseEffect::SendBegun { worker, id, token } => self.send(&worker, WorkerInput::Begun { id, token }),
             LeaseEffect::SendRecorded { worker, items } => self.send(&worker, WorkerInput::Recorded { from, items }),
             LeaseEffect::SendReconcile { worker, items } => self.send(&worker, WorkerInput::Reconcile { from, items }),

@@ -114,6 +114,29 @@ fn a_cancel_stops_the_run_once_and_the_lease_goes_on() {
 }
 
 #[test]
+fn a_cancel_need_not_wait_for_a_heartbeat() {
+    let (mut bench, offer) = Bench::asked(2);
+    bench.grant(offer, vec![plain(1, 1), once(2, 2)], Span::ZERO);
+    for grant in [plain(1, 1), plain(1, 1), once(2, 2), plain(9, 9)] {
+        let (from, (id, token)) = (owner(2), key(&grant));
+        bench.put(WorkerInput::CancelRequested { from, id, token });
+    }
+    assert_eq!(
+        bench.stops(),
+        vec![(key(&plain(1, 1)), StopReason::CancelRequested)],
+        "told once"
+    );
+    assert_eq!(
+        bench.hand_backs(),
+        vec![vec![key(&once(2, 2))]],
+        "what has not begun goes back"
+    );
+    let (from, (id, token)) = (owner(1), key(&plain(1, 1)));
+    bench.put(WorkerInput::CancelRequested { from, id, token });
+    assert!(bench.stops().is_empty(), "an older owner's word is ignored");
+}
+
+#[test]
 fn a_cancel_before_the_begin_hands_back() {
     let (mut bench, offer) = Bench::asked(1);
     bench.grant(offer, vec![once(1, 1)], Span::ZERO);
