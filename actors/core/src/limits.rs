@@ -208,6 +208,8 @@ pub const AUDIT_ROUND_MS: u64 = 300_000;
 pub const AUDIT_PAGE_MS: u64 = 200;
 /// Fate spans that the auditor reads at once.
 pub const AUDIT_ROWS: usize = 256;
+/// Past lives of deleted schedules that one shard walks over at a time.
+pub const PAST_LIVES_MAX: usize = 10_000;
 /// Occurrences that one fault of an audit names.
 pub const AUDIT_INSTANTS_MAX: usize = 100;
 /// Fires that the dry run of an edit shows before and after.

@@ -6,8 +6,9 @@
 //! star, at most one of `L` and `LW` (croner reads these otherwise than we do; see
 //! docs/decisions/0002-croner-under-our-tokenizer.md).
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use chrono::{Datelike, NaiveDate};
 use croner::parser::{CronParser, Seconds, Year};
@@ -25,6 +26,11 @@ pub(super) struct DayTable {
 }
 
 const SHAPES: usize = 28;
+
+/// Days, weekdays, whether both must match, and whether the last working day matches too.
+type MemoKey = (String, String, bool, bool);
+static MEMO: Mutex<BTreeMap<MemoKey, DayTable>> = Mutex::new(BTreeMap::new());
+const MEMO_MAX: usize = 1_024;
 
 /// A month that has a shape: its year and number, its first weekday and its length.
 #[derive(Debug, Clone, Copy)]
@@ -68,8 +74,29 @@ fn samples() -> &'static [Sample] {
 }
 
 impl DayTable {
-    /// Asks croner. The error is croner's own text; our tests know of no way to see it.
+    /// The table of two day fields. Schedules share few of them, so what croner answered once is
+    /// remembered: it was most of the time that opening a shard with many schedules took.
     pub(super) fn build(dom: &FieldValues, dow: &FieldValues, both: bool) -> Result<Self, String> {
+        let key = (
+            days_text(dom).unwrap_or_default(),
+            weekdays_text(dow),
+            both,
+            dom.last_working_day,
+        );
+        let mut known = MEMO.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = known.get(&key) {
+            return Ok(table.clone());
+        }
+        let table = Self::ask(dom, dow, both)?;
+        if known.len() >= MEMO_MAX {
+            known.clear();
+        }
+        known.insert(key, table.clone());
+        Ok(table)
+    }
+
+    /// Asks croner. The error is croner's own text; our tests know of no way to see it.
+    fn ask(dom: &FieldValues, dow: &FieldValues, both: bool) -> Result<Self, String> {
         let mut table = Self { shapes: [0; SHAPES] };
         // Croner takes `L` for `LW` where both are in one list, so each goes alone.
         let working_day = dom.last_working_day.then(|| "LW".to_owned());

@@ -30,7 +30,8 @@ impl SchedulerShard {
         let answer = self.find(name).and_then(|place| {
             let answer = self.touch(step, place, Live::delete);
             if answer.is_ok() {
-                self.index.remove(place);
+                let removed = self.index.remove(place);
+                removed.iter().for_each(|live| self.past.bury(live));
             }
             answer
         });

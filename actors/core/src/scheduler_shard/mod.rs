@@ -16,6 +16,7 @@ mod index;
 pub mod io;
 mod live;
 mod open;
+mod past_lives;
 mod refusals;
 mod run_now;
 mod settle;
@@ -37,6 +38,7 @@ use backfill::Backfill;
 use edit::Edit;
 use index::Index;
 use io::{Fire, ScheduleEffect, ScheduleInput};
+use past_lives::PastLives;
 use std::sync::Arc;
 use step::Step;
 use sweep::Sweep;
@@ -54,6 +56,7 @@ pub struct SchedulerShard {
     /// Creating steps of this epoch (F27).
     creations: u64,
     sweep: Sweep,
+    past: PastLives,
     /// Time of the last step.
     last: Now,
 }

@@ -8,6 +8,7 @@ use super::backlog::Backlog;
 use super::index::Index;
 use super::io::{ScheduleEffect, ScheduleOpened};
 use super::live::Live;
+use super::past_lives::PastLives;
 use super::step::Step;
 use super::sweep::Sweep;
 use super::tape::{Bulk, Piece};
@@ -87,9 +88,15 @@ impl SchedulerShard {
             );
             index.insert(load(&mut step, facts, cursor, rows, suspect));
         }
+        let mut past = PastLives::default();
+        for definitions in definitions.values() {
+            past.add(definitions);
+        }
+        past.begin_round();
         Ok(SchedulerShard {
             facts,
             index,
+            past,
             zone_version,
             creations: 0,
             sweep: Sweep::new(now.mono),

@@ -8,11 +8,12 @@ use super::SchedulerShard;
 use super::audit::{AuditInput, audit};
 use super::io::ScheduleEffect;
 use super::live::Live;
+use super::past_lives::horizon;
 use super::step::Step;
 use super::tape;
 use crate::fate::FateSpan;
 use crate::ids::{Incarnation, Slot};
-use crate::limits::{AUDIT_PAGE_MS, AUDIT_ROUND_MS, AUDIT_ROWS, FATE_RETENTION_DAYS};
+use crate::limits::{AUDIT_PAGE_MS, AUDIT_ROUND_MS, AUDIT_ROWS};
 use crate::name::Name;
 use crate::row::RowKey;
 use crate::schedule::{BacklogRow, ScheduleDefinition};
@@ -32,7 +33,6 @@ pub(super) struct Sweep {
 
 const PAGE: Span = Span::from_millis(AUDIT_PAGE_MS);
 const ROUND: Span = Span::from_millis(AUDIT_ROUND_MS);
-const DAY_S: u64 = 86_400;
 
 impl Sweep {
     /// The first round begins soon after an open.
@@ -55,7 +55,8 @@ impl SchedulerShard {
 
     /// When the next page is to be ordered; never while there is nothing to walk over.
     pub(super) fn sweep_at(&self) -> Option<Monotonic> {
-        let is_idle = self.sweep.ordered.is_some() || self.index.len() == 0;
+        let is_waiting = self.sweep.ordered.is_some() || self.past.is_waiting();
+        let is_idle = is_waiting || (self.index.len() == 0 && self.past.is_empty());
         self.sweep.next_at.filter(|_| !is_idle)
     }
 
@@ -73,9 +74,7 @@ impl SchedulerShard {
             None => self.index.after(last),
         };
         let Some(live) = live else {
-            self.sweep.last = None;
-            self.sweep.next_at = Some(step.now.mono + ROUND);
-            return;
+            return self.end_round(step);
         };
         let cursor = &live.cursor;
         let after = self.sweep.goes_on_at.take().unwrap_or(cursor.history_at);
@@ -92,6 +91,16 @@ impl SchedulerShard {
         });
     }
 
+    /// After the living the dead, then a pause.
+    fn end_round(&mut self, step: &mut Step<'_>) {
+        if self.past.order(step) {
+            return;
+        }
+        self.past.begin_round();
+        self.sweep.last = None;
+        self.sweep.next_at = Some(step.now.mono + ROUND);
+    }
+
     pub(super) fn on_fates_loaded(
         &mut self,
         step: &mut Step<'_>,
@@ -100,6 +109,7 @@ impl SchedulerShard {
         fates: Vec<FateSpan>,
         is_end: bool,
     ) {
+        self.past.on_page(step, incarnation, &fates, is_end);
         let ordered = self.sweep.ordered.take().filter(|(life, _)| *life == incarnation);
         self.sweep.next_at = self.sweep.next_at.map(|_| step.now.mono + PAGE);
         let (Some((_, after)), Some(place)) = (ordered, self.index.find(name)) else {
@@ -153,7 +163,7 @@ impl Live {
         for (span, count) in report.filled {
             self.fill_in(step, span, count);
         }
-        if page.after == self.cursor.history_at {
+        if page.after == self.cursor.history_at && !step.now.doubt {
             self.purge(step, &page.fates);
         }
     }
@@ -169,7 +179,7 @@ impl Live {
 
     /// Drops the oldest spans and moves the begin of history with them, or the auditor would see a hole.
     fn purge(&mut self, step: &mut Step<'_>, fates: &[FateSpan]) {
-        let horizon = step.now.store - Span::from_secs(FATE_RETENTION_DAYS * DAY_S);
+        let horizon = horizon(step.now.store);
         let slot = Slot::of_schedule(&self.cursor.tenant, &self.cursor.name);
         for span in fates {
             if span.from != self.cursor.history_at || span.to > horizon {

@@ -101,3 +101,30 @@ fn what_a_backlog_owes_is_not_purged() {
     world.audited("it");
     assert!(world.faults.is_empty());
 }
+
+#[test]
+fn the_history_of_a_deleted_schedule_goes_after_its_retention() {
+    let mut world = World::new(NOON);
+    let history = |world: &World| {
+        let kept = |row: &&Row| matches!(row, Row::Fate(_) | Row::Definition(_));
+        world.rows.values().filter(kept).count()
+    };
+    world.create("it", cron("* * * * *"));
+    world.run(NOON + 3 * MINUTE);
+    world.step(delete("it")).unwrap().unwrap();
+    assert_eq!(history(&world), 3);
+    world.create("it", cron("0 0 1 1 *"));
+    world.jump(at(NOON + (FATE_RETENTION_DAYS as i64 - 1) * DAY));
+    world.audit_by_pages();
+    assert_eq!((history(&world), world.machine.past_lives()), (4, 1));
+    world.jump(at(NOON + (FATE_RETENTION_DAYS as i64 + 1) * DAY));
+    world.audit_by_pages();
+    assert_eq!(
+        (history(&world), world.machine.past_lives()),
+        (1, 0),
+        "the life of now stays"
+    );
+    world.run(NOON + 365 * DAY);
+    assert_eq!(world.nominals("it").len(), 4);
+    assert!(world.faults.is_empty());
+}

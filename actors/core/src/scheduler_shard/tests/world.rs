@@ -180,8 +180,11 @@ impl World {
         else {
             return None;
         };
-        let mut fates = self.closed(name.1.as_str());
-        fates.retain(|span| span.to > after);
+        let mine = self.rows.values().filter_map(|row| match row {
+            Row::Fate(row) if row.name == name.1 && row.incarnation == incarnation => Some(row.span.clone()),
+            _ => None,
+        });
+        let mut fates: Vec<FateSpan> = mine.filter(|span| span.to > after).collect();
         let is_end = fates.len() <= limit;
         fates.truncate(limit);
         Some(ScheduleInput::FatesLoaded {
