@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod faults;
+mod guide;
 mod import;
 mod page;
 mod server;

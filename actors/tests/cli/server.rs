@@ -7,14 +7,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A server on a port of its own, and the address it names.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    url: String,
+    pub url: String,
     said: BufReader<std::process::ChildStderr>,
 }
 
 impl Server {
-    fn start(folder: &Path, more: &[&str]) -> Server {
+    pub fn start(folder: &Path, more: &[&str]) -> Server {
         let words = ["serve", "--listen", "127.0.0.1:0", "--shards", "2"];
         let words: Vec<_> = words.iter().chain(more).copied().collect();
         let mut child = fencepost(folder, &words)
@@ -37,7 +37,7 @@ impl Server {
     }
 
     /// Exit code after a TERM.
-    fn stop(mut self) -> i32 {
+    pub fn stop(mut self) -> i32 {
         let told = Command::new("kill")
             .args(["-TERM", &self.child.id().to_string()])
             .status()

@@ -98,6 +98,14 @@ fn a_draining_node_is_not_ready_at_once_and_the_server_ends() {
         let reply = world.get("/readyz").await;
         assert_eq!((reply.status, reply.json()["draining"].as_bool()), (503, Some(true)));
         assert_eq!(world.get("/livez").await.status, 200);
+        let late = world
+            .post("/v1/jobs", r#"{"target":{"type":"handler","name":"noop"}}"#)
+            .await;
+        assert_eq!(
+            (late.problem().0, late.json()["retryable"].as_bool()),
+            (503, Some(true))
+        );
+        assert_eq!(late.headers["retry-after"], "1");
         world.stop();
         // The listener closes; a connection is refused from then on.
         while tokio::net::TcpStream::connect(world.address).await.is_ok() {
