@@ -39,6 +39,8 @@ pub(super) struct Committer {
     pub(super) queue: Arc<Queue>,
     pub(super) disk: Arc<Mutex<DiskSpace>>,
     pub(super) synced: Sender<Synced>,
+    /// Journals at the last look.
+    pub(super) journals: usize,
     #[cfg(any(test, feature = "planted"))]
     pub(super) planted: super::PlantedFaults,
 }
@@ -114,6 +116,19 @@ impl Committer {
         self.mark = mark;
         self.current.scopes.extend(gathered.scopes);
         self.hand_on(gathered.answers);
+        self.bound_journals();
+    }
+
+    /// When the engine has begun another journal, every keyspace is flushed, so that the old one
+    /// goes: what a start replays is bounded by one journal, also for keyspaces that fill slowly.
+    fn bound_journals(&mut self) {
+        let count = self.current.spaces.database().journal_count();
+        if count > self.journals
+            && let Err(error) = self.current.spaces.flush()
+        {
+            self.queue.break_down(&format!("a flush failed: {}", plain(&error)));
+        }
+        self.journals = count;
     }
 
     /// Judges the items in order; with the reason if the state cannot be read.

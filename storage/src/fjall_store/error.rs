@@ -96,10 +96,23 @@ impl StartError {
 /// An engine's error in one line.
 pub(super) fn plain(error: &fjall::Error) -> String {
     match error {
-        fjall::Error::Io(error) => error.to_string(),
+        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => error.to_string(),
+        fjall::Error::Storage(error) => storage(error).to_owned(),
         fjall::Error::Poisoned => "an earlier write or sync failed".to_owned(),
         fjall::Error::Locked => "another process holds the database".to_owned(),
-        fjall::Error::JournalRecovery(_) => "the journal cannot be read".to_owned(),
-        other => other.to_string(),
+        fjall::Error::JournalRecovery(_) => "a batch in the journal is damaged".to_owned(),
+        fjall::Error::InvalidVersion(_) => "the engine's file `version` is damaged or of another version".to_owned(),
+        fjall::Error::Decompress(_) => "a compressed value is damaged".to_owned(),
+        fjall::Error::InvalidTrailer | fjall::Error::InvalidTag(_) => "the journal is damaged".to_owned(),
+        _ => "its files do not fit together".to_owned(),
+    }
+}
+
+fn storage(error: &fjall::LsmError) -> &'static str {
+    match error {
+        fjall::LsmError::ChecksumMismatch { .. } => "the checksum of a table does not fit",
+        fjall::LsmError::Decompress(_) => "a compressed block of a table is damaged",
+        fjall::LsmError::InvalidVersion(_) => "a table is damaged or of another version",
+        _ => "a table or its manifest is damaged",
     }
 }

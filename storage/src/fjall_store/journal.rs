@@ -41,7 +41,13 @@ impl Journals {
     /// is damage of the named file.
     pub(super) fn read(database: &Path, acknowledged: &Mark) -> Result<Journals, StartError> {
         let mut journals = Journals::default();
-        for (number, path) in list(database)? {
+        let files = list(database)?;
+        if files.is_empty() {
+            // Without one the engine also forgets how far its own numbers had come: rows in tables
+            // would be there and not be seen.
+            return Err(journals.damage("the journal (db/*.jnl) is missing".to_owned(), acknowledged));
+        }
+        for (number, path) in files {
             journals.active = None;
             let (valid, is_torn) = journals
                 .read_file(number, &path, acknowledged)
@@ -138,6 +144,17 @@ fn list(database: &Path) -> Result<Vec<(u64, PathBuf)>, StartError> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Where each whole batch of a journal ends.
+#[cfg(test)]
+pub(super) fn batch_ends(path: &Path) -> io::Result<Vec<u64>> {
+    let mut reader = Reader::open(path)?;
+    let mut ends = Vec::new();
+    while let Step::Batch(_) = reader.batch()? {
+        ends.push(reader.valid);
+    }
+    Ok(ends)
 }
 
 enum Step {

@@ -190,6 +190,14 @@ impl Spaces {
         self.database.disk_space().unwrap_or(0)
     }
 
+    /// Begins to write every memtable to tables; does not wait.
+    pub(super) fn flush(&self) -> fjall::Result<()> {
+        for space in SPACES {
+            self.get(space).rotate_memtable()?;
+        }
+        Ok(())
+    }
+
     pub(super) fn compact(&self) -> fjall::Result<()> {
         for space in SPACES {
             self.get(space).rotate_memtable_and_wait()?;

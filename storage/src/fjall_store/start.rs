@@ -9,6 +9,7 @@ use super::disk_space::{DiskSpace, FreeSpace, StatvfsProbe};
 use super::error::StartError;
 use super::folder::{Folder, is_there};
 use super::identity::{FORMAT, Identity};
+use super::journal::Journals;
 use super::lock::FolderLock;
 use super::mark::{Mark, MarkFile};
 use super::marker::Marker;
@@ -65,6 +66,8 @@ pub struct PlantedFaults {
     pub answer_before_sync: bool,
     /// The mark with this sequence cannot be written.
     pub fail_mark_at: Option<u64>,
+    /// The folder is opened without looking for losses.
+    pub without_checks: bool,
     /// Memtables of this size in a new store, so that little data makes tables.
     pub memtable_bytes: Option<u64>,
 }
@@ -90,6 +93,28 @@ impl Options {
     }
 }
 
+/// What planted faults change about opening; nothing in a release build.
+#[derive(Clone, Copy, Default)]
+struct Tuning {
+    memtable_bytes: Option<u64>,
+    is_unchecked: bool,
+}
+
+impl Tuning {
+    #[cfg(any(test, feature = "planted"))]
+    fn of(options: &Options) -> Tuning {
+        Tuning {
+            memtable_bytes: options.planted.memtable_bytes,
+            is_unchecked: options.planted.without_checks,
+        }
+    }
+
+    #[cfg(not(any(test, feature = "planted")))]
+    fn of(_options: &Options) -> Tuning {
+        Tuning::default()
+    }
+}
+
 /// A folder that passed every check, with its engine open.
 pub(super) struct Opened {
     identity: Identity,
@@ -101,11 +126,7 @@ pub(super) struct Opened {
 
 pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartError> {
     let folder = Folder::new(path);
-    #[cfg(any(test, feature = "planted"))]
-    let memtable_bytes = options.planted.memtable_bytes;
-    #[cfg(not(any(test, feature = "planted")))]
-    let memtable_bytes = None;
-    let opened = open_folder(&folder, &options.fresh, memtable_bytes)?;
+    let opened = open_folder(&folder, &options.fresh, Tuning::of(&options))?;
     let scopes = load_scopes(&folder, &opened.spaces)?;
     let floor = scopes.values().map(|row| row.at).max().unwrap_or(StoreTime(0));
     let time = Arc::new(TimeKeeper::new(options.clock.clone(), floor));
@@ -131,6 +152,7 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
         queue: queue.clone(),
         disk: disk.clone(),
         synced,
+        journals: 1,
         #[cfg(any(test, feature = "planted"))]
         planted: options.planted,
     };
@@ -162,7 +184,7 @@ fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHan
     std::thread::Builder::new().name(name.to_owned()).spawn(run)
 }
 
-fn open_folder(folder: &Folder, fresh: &NewStore, memtable_bytes: Option<u64>) -> Result<Opened, StartError> {
+fn open_folder(folder: &Folder, fresh: &NewStore, tuning: Tuning) -> Result<Opened, StartError> {
     Identity::read(folder)?;
     folder.make()?;
     let lock = FolderLock::take(folder)?;
@@ -171,12 +193,12 @@ fn open_folder(folder: &Folder, fresh: &NewStore, memtable_bytes: Option<u64>) -
     match Identity::read(folder)? {
         Some(identity) => {
             folder.remove(&folder.creating())?;
-            open_existing(folder, identity, lock)
+            open_existing(folder, identity, lock, tuning)
         }
         None => {
-            create(folder, fresh, memtable_bytes)?;
+            create(folder, fresh, tuning)?;
             let identity = Identity::read(folder)?.ok_or_else(|| missing_identity(0))?;
-            open_existing(folder, identity, lock)
+            open_existing(folder, identity, lock, tuning)
         }
     }
 }
@@ -190,7 +212,7 @@ fn missing_identity(acknowledged: u64) -> StartError {
 }
 
 /// Makes a store step by step; a crash in between is undone by the next start.
-fn create(folder: &Folder, fresh: &NewStore, memtable_bytes: Option<u64>) -> Result<(), StartError> {
+fn create(folder: &Folder, fresh: &NewStore, tuning: Tuning) -> Result<(), StartError> {
     let database = folder.database();
     if !is_there(&folder.creating())? && (is_there(&database)? || is_there(&folder.mark())?) {
         return Err(missing_identity(0));
@@ -201,7 +223,7 @@ fn create(folder: &Folder, fresh: &NewStore, memtable_bytes: Option<u64>) -> Res
     }
     let mark = Mark::default();
     let spaces = open_database(&database)
-        .and_then(|database| Spaces::open(database, memtable_bytes))
+        .and_then(|database| Spaces::open(database, tuning.memtable_bytes))
         .map_err(StartError::engine(&database))?;
     write_first_mark(&spaces, mark).map_err(StartError::engine(&database))?;
     drop(spaces);
@@ -224,18 +246,26 @@ fn write_first_mark(spaces: &Spaces, mark: Mark) -> fjall::Result<()> {
     batch.commit()
 }
 
-fn open_existing(folder: &Folder, identity: Identity, lock: FolderLock) -> Result<Opened, StartError> {
+fn open_existing(folder: &Folder, identity: Identity, lock: FolderLock, tuning: Tuning) -> Result<Opened, StartError> {
     let (mut mark_file, acknowledged) = MarkFile::open(folder, identity.store)?;
-    let journals = verify::before(folder, &acknowledged)?;
+    let journals = if tuning.is_unchecked {
+        Journals::default()
+    } else {
+        verify::before(folder, &acknowledged)?
+    };
     let path = folder.database();
     let database = open_database(&path).map_err(StartError::engine(&path))?;
     for space in SPACES {
-        if !database.keyspace_exists(space.name()) {
+        if !tuning.is_unchecked && !database.keyspace_exists(space.name()) {
             return Err(journals.damage(format!("keyspace {} is not listed", space.name()), &acknowledged));
         }
     }
     let spaces = Spaces::open(database, None).map_err(StartError::engine(&path))?;
-    let mark = verify::after(folder, &spaces, &journals, &acknowledged)?;
+    let mark = if tuning.is_unchecked {
+        acknowledged
+    } else {
+        verify::after(folder, &spaces, &journals, &acknowledged)?
+    };
     // What was synced and not acknowledged may be read from now on: it is marked first.
     if mark != acknowledged {
         mark_file.write(mark).map_err(StartError::io(&folder.mark()))?;

@@ -13,7 +13,7 @@ use super::journal::Journals;
 use super::mark::Mark;
 use super::space::{SPACES, Space, Spaces};
 use crate::keys::chain_key;
-use fjall::AbstractTree;
+use fjall::{AbstractTree, Readable};
 use std::fs;
 
 /// Before the engine is opened; nothing is changed but a torn tail nobody was told of.
@@ -115,8 +115,10 @@ fn check_spaces(spaces: &Spaces, journals: &Journals, acknowledged: &Mark) -> Re
 
 fn latest(spaces: &Spaces, space: Space) -> Result<Option<Mark>, StartError> {
     let keyspace = spaces.get(space);
-    let value = keyspace
-        .get(chain_key(space.number()))
+    // As readers see it.
+    let value = spaces
+        .snapshot()
+        .get(keyspace, chain_key(space.number()))
         .map_err(StartError::engine(keyspace.path()))?;
     Ok(value.and_then(|value| Mark::of_value(&value)))
 }

@@ -101,7 +101,7 @@ fn options(clocks: &Clocks) -> Options {
 
 /// The text of a row: filled out so that some rows are large.
 fn reason(batch: BatchId, row: u64, rows: u64) -> Arc<str> {
-    let size = usize::try_from((batch.1 * 37 + row * 11) % 900).unwrap();
+    let size = usize::try_from((batch.1 * 37 + row * 11) % 1_900).unwrap();
     Arc::from(format!("{}/{}/{row}/{rows}/{}", batch.0, batch.1, "x".repeat(size)))
 }
 
@@ -248,7 +248,7 @@ async fn write(
     for number in 1.. {
         let batch = (shard, end.next);
         end.next += 1;
-        let rows = 1 + draw.below(6);
+        let rows = 1 + draw.below(9);
         let mut writes: Vec<Write> = (0..rows).map(|number| row(batch, number, rows)).collect();
         writes.extend(place(batch));
         let request = Commit {
