@@ -1,5 +1,5 @@
 //! Power loss on a real folder: after the cut, only what was synced is there, and perhaps some
-//! pages of what was not.
+//! sectors of what was not.
 //!
 //! Owns: the cycles and their judgement. The power goes out in the middle of a sync that is drawn
 //! from the seed; from then on every sync fails. The folder is rebuilt from what a disk may hold

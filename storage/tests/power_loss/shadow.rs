@@ -14,6 +14,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const PAGE: usize = 4_096;
+/// What a disk writes as a whole.
+const SECTOR: usize = 512;
 
 /// Pages that are not all zero, and the length.
 #[derive(Clone, Default)]
@@ -45,7 +47,7 @@ pub struct Shadow {
 pub enum Rebuild {
     /// Only what was synced.
     SyncedOnly,
-    /// Of what was not synced, single pages, lengths and names may have reached the disk too.
+    /// Of what was not synced, single sectors, lengths and names may have reached the disk too.
     Torn,
 }
 
@@ -108,19 +110,28 @@ impl Content {
         file.set_len(self.length).unwrap();
     }
 
-    /// Some pages of `now` over `self`, as a disk may have written them of its own accord.
+    /// Some sectors of `now` over `self`, as a disk may have written them of its own accord.
     fn torn(&self, now: &Content, draw: &mut Draw) -> Content {
         let mut torn = self.clone();
         if draw.below(2) == 0 {
             torn.length = now.length;
         }
+        // Either whole pages are missing, or a sector here and there.
+        let by_sector = draw.below(2) == 0;
+        let zeros = Box::new([0; PAGE]);
         let numbers: Vec<u64> = self.pages.keys().chain(now.pages.keys()).copied().collect();
         for number in numbers {
-            if draw.below(2) == 0 {
-                match now.pages.get(&number) {
-                    Some(page) => torn.pages.insert(number, page.clone()),
-                    None => torn.pages.remove(&number),
-                };
+            let fresh = now.pages.get(&number).unwrap_or(&zeros);
+            let page = torn.pages.entry(number).or_insert_with(|| zeros.clone());
+            if page == fresh {
+                continue;
+            }
+            let whole = draw.below(2) == 0;
+            for (old, new) in page.chunks_mut(SECTOR).zip(fresh.chunks(SECTOR)) {
+                let is_written = if by_sector { draw.below(8) > 0 } else { whole };
+                if is_written {
+                    old.copy_from_slice(new);
+                }
             }
         }
         torn
