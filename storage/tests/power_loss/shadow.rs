@@ -113,11 +113,14 @@ impl Content {
     /// Some sectors of `now` over `self`, as a disk may have written them of its own accord.
     fn torn(&self, now: &Content, draw: &mut Draw) -> Content {
         let mut torn = self.clone();
-        if draw.below(2) == 0 {
+        if draw.below(4) > 0 {
             torn.length = now.length;
         }
-        // Either whole pages are missing, or a sector here and there.
-        let by_sector = draw.below(2) == 0;
+        // Either whole pages are missing, or of so many sectors one.
+        let (by_sector, one_of) = (
+            draw.below(4) > 0,
+            [2, 8, 64, 64][usize::try_from(draw.below(4)).unwrap()],
+        );
         let zeros = Box::new([0; PAGE]);
         let numbers: Vec<u64> = self.pages.keys().chain(now.pages.keys()).copied().collect();
         for number in numbers {
@@ -128,7 +131,7 @@ impl Content {
             }
             let whole = draw.below(2) == 0;
             for (old, new) in page.chunks_mut(SECTOR).zip(fresh.chunks(SECTOR)) {
-                let is_written = if by_sector { draw.below(8) > 0 } else { whole };
+                let is_written = if by_sector { draw.below(one_of) > 0 } else { whole };
                 if is_written {
                     old.copy_from_slice(new);
                 }
