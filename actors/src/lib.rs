@@ -4,6 +4,8 @@
 //! before visible), `worker/` and `targets/` (what jobs do), `gateway.rs` and `api/` (HTTP), `cli/`.
 
 pub mod api;
+#[cfg(not(madsim))]
+pub mod bench;
 pub mod chance;
 #[cfg(not(madsim))]
 pub mod cli;

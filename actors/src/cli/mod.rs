@@ -13,6 +13,7 @@ use crate::problem::Exit;
 use failure::Failure;
 use output::{Format, OUTPUT_CLOSED};
 
+pub mod bench;
 pub mod client;
 pub mod doctor;
 pub mod failure;
@@ -69,6 +70,9 @@ enum Command {
     /// Work with a store that no server has open.
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Measure this machine: durable creation and drain, beside the floor of its disk.
+    #[command(after_help = "Example:\n  fencepost bench --folder /var/tmp/bench floor drain")]
+    Bench(bench::BenchArgs),
     /// Write the completion script of a shell.
     #[command(after_help = "Example:\n  fencepost completion bash > /etc/bash_completion.d/fencepost")]
     Completion {
@@ -87,13 +91,14 @@ pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => args.run(),
         Command::Dev(args) => args.run(),
+        Command::Bench(args) => ExitCode::from(args.run() as u8),
         command => ExitCode::from(run(command) as u8),
     }
 }
 
 fn run(command: Command) -> Exit {
     match command {
-        Command::Serve(_) | Command::Dev(_) => Exit::Usage,
+        Command::Serve(_) | Command::Dev(_) | Command::Bench(_) => Exit::Usage,
         Command::Schedule(schedule::ScheduleCommand::Preview(args)) => preview_now(&args),
         Command::Completion { shell } => complete(shell),
         Command::Schedule(command) => ask(command.format(), async |out| command.run(out).await),

@@ -10,6 +10,7 @@ mod backup;
 mod committer;
 mod disk_space;
 mod error;
+mod floor;
 mod folder;
 mod identity;
 mod journal;
@@ -27,6 +28,7 @@ pub(crate) mod tests;
 pub use backup::{BackupError, Restored, backup, restore};
 pub use disk_space::{FreeSpace, StatvfsProbe};
 pub use error::StartError;
+pub use floor::{Floor, FloorWrite};
 pub use identity::Identity;
 #[cfg(any(test, feature = "planted"))]
 pub use start::PlantedFaults;

@@ -1,0 +1,156 @@
+//! The node under measure: a real store in a folder of its own, every role, no HTTP.
+//!
+//! Owns: starting and cleaning up. Must never: measure. Next: `create.rs`, `drain.rs`.
+
+use crate::bench::BenchOptions;
+use crate::chance::{SharedChance, SystemChance, draw_job_id, draw_u64};
+use crate::clock::{SharedClock, SystemClock};
+use crate::node::notes::Notes;
+use crate::node::{Node, NodeConfig, NodeParts, run_node};
+use crate::process::serve::StoreTicks;
+use crate::process::threads;
+use crate::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
+use fencepost_core::ids::JobId;
+use fencepost_core::job::{Delivery, Job, JobSpec, JobState, RetryPolicy};
+use fencepost_core::lease_manager::io::CreateItem;
+use fencepost_core::limits;
+use fencepost_core::name::Name;
+use fencepost_core::scheduler_shard::io::FireNote;
+use fencepost_core::target::{Payload, Target};
+use fencepost_core::time::{Monotonic, Span, StoreTime};
+use fencepost_storage::fjall_store::{FjallStore, NewStore, Options};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// A node on a store of its own.
+pub struct Rig {
+    pub node: Node,
+    pub clock: SharedClock,
+    pub chance: SharedChance,
+    pub ended: Arc<Ended>,
+    pub spec: Arc<JobSpec>,
+    folder: PathBuf,
+    store: Weak<FjallStore>,
+}
+
+/// How often the end of a store is looked for, every 10 ms.
+const CLOSE_POLLS: usize = 500;
+
+/// Counts ended jobs.
+#[derive(Debug, Default)]
+pub struct Ended(AtomicUsize);
+
+impl Ended {
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Notes for Ended {
+    fn job_changed(&self, _: &Job) {}
+
+    fn attempt_ended(&self, job: &Job) {
+        if job.state.is_finished() {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn job_purged(&self, _: JobId, _: JobState) {}
+
+    fn fired(&self, _: &FireNote) {}
+}
+
+impl Rig {
+    /// Starts a node without a worker.
+    pub async fn start(options: &BenchOptions) -> Result<Rig, String> {
+        let chance: SharedChance = Arc::new(SystemChance);
+        let clock: SharedClock = Arc::new(SystemClock::new());
+        let draw = || u128::from(draw_u64(&*chance));
+        let folder = options.folder.join(format!("bench-{:016x}", draw_u64(&*chance)));
+        let fresh = NewStore {
+            store: draw(),
+            cell: draw(),
+        };
+        let ticks = Arc::new(StoreTicks(clock.clone()));
+        let store = FjallStore::start(&folder, Options::new(fresh, ticks)).map_err(|error| error.to_string())?;
+        let store = Arc::new(store);
+        let held = Arc::downgrade(&store);
+        let ended = Arc::new(Ended::default());
+        let parts = NodeParts {
+            cell: store.identity().cell,
+            store,
+            clock: clock.clone(),
+            chance: chance.clone(),
+            runner: TargetRunner::new(TargetsConfig::for_dev(), HandlerRegistry::default()),
+            lanes: threads::make_lanes(options.lanes),
+            notes: vec![ended.clone()],
+            fatal: Arc::new(|why: String| crate::process::say::say(&why)),
+        };
+        let name = |text| Name::new(text).map_err(|error| error.to_string());
+        let mut config = NodeConfig::new(name("bench")?);
+        config.slots = 0;
+        let node = run_node(config, parts).await.map_err(|error| error.to_string())?;
+        node.ready().await;
+        let spec = Arc::new(noop_spec(&name("default")?, name("noop")?));
+        Ok(Rig {
+            node,
+            clock,
+            chance,
+            ended,
+            spec,
+            folder,
+            store: held,
+        })
+    }
+
+    /// One job to be made, due at `due_at`.
+    pub fn item(&self, due_at: Option<StoreTime>) -> CreateItem {
+        CreateItem {
+            id: draw_job_id(&*self.chance, None),
+            spec: self.spec.clone(),
+            due_at,
+            grace: None,
+            key: None,
+            key_row: None,
+            existing: None,
+        }
+    }
+
+    /// Now, for measuring.
+    pub fn mono(&self) -> Monotonic {
+        self.clock.mono()
+    }
+
+    /// Drains, waits until the store is let go of, removes the folder.
+    pub async fn stop(self) {
+        self.node.drain().await;
+        drop(self.node);
+        for _ in 0..CLOSE_POLLS {
+            if self.store.strong_count() == 0 {
+                break;
+            }
+            self.clock.sleep(Span::from_millis(10)).await;
+        }
+        let _ = std::fs::remove_dir_all(self.folder);
+    }
+}
+
+pub fn noop_spec(default: &Name, handler: Name) -> JobSpec {
+    JobSpec {
+        tenant: default.clone(),
+        queue: default.clone(),
+        target: Target::Handler(handler),
+        payload: Payload::empty(),
+        priority: limits::PRIORITY_DEFAULT,
+        tags: Vec::new(),
+        timeout: Span::from_millis(limits::ATTEMPT_TIMEOUT_MS),
+        retry: RetryPolicy {
+            attempt_count_max: limits::ATTEMPT_COUNT_DEFAULT,
+            backoff_first: Span::from_millis(limits::BACKOFF_FIRST_MS),
+            backoff_cap: Span::from_millis(limits::BACKOFF_CAP_MS),
+        },
+        delivery: Delivery::AtLeastOnce,
+        expires_at: None,
+    }
+}
