@@ -42,7 +42,7 @@ pub struct NodeConfig {
     pub name: Name,
     /// Shards of a new cell; an existing cell keeps its own.
     pub shards: u16,
-    /// Attempts that its worker runs at once.
+    /// Attempts that its worker runs at once; zero starts no worker.
     pub slots: u32,
     /// Only these queues; empty means all.
     pub queues: Vec<Name>,
@@ -95,9 +95,10 @@ pub struct Node {
     /// The cell's facts.
     pub cell: CellRow,
     shards: Vec<Addr<ShardActor>>,
-    worker: Addr<WorkerActor>,
+    worker: Option<Addr<WorkerActor>>,
     worker_id: WorkerId,
-    drain: Span,
+    config: NodeConfig,
+    parts: NodeParts,
 }
 
 impl NodeConfig {
@@ -115,66 +116,87 @@ impl NodeConfig {
     }
 }
 
-/// Starts a node: settles the cell, then starts every shard and the worker. Shards open by
-/// themselves; `Node::ready` waits for them.
+/// Starts a node: settles the cell, then starts every shard and, with slots, the worker. Shards open
+/// by themselves; `Node::ready` waits for them.
 pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, StartError> {
     let cell = cell::settle_cell(&parts, &config.name, config.shards).await?;
     let map = ShardMap::new(cell.shards).ok_or_else(|| StartError::Cell("the cell has no shards".into()))?;
     let waiters = Arc::new(Waiters::default());
-    let mut sinks = parts.notes.clone();
-    sinks.push(Arc::new(WaitersNotes(waiters.clone())));
     let worker_id = WorkerId {
         node: config.name.clone(),
         boot: draw_u64(&*parts.chance),
     };
-    let shard_parts = |shard| ShardParts {
-        store: parts.store.clone(),
-        clock: parts.clock.clone(),
-        chance: parts.chance.clone(),
-        fatal: parts.fatal.clone(),
-        notes: Arc::new(AllNotes(sinks.clone())),
-        plan: OpenPlan {
+    let mut sinks = parts.notes.clone();
+    sinks.push(Arc::new(WaitersNotes(waiters.clone())));
+    let notes: Arc<dyn Notes> = Arc::new(AllNotes(sinks));
+    let mut shards = Vec::with_capacity(usize::from(map.count()));
+    for (shard, lane) in map.shards().zip(parts.lanes.iter().cycle()) {
+        let plan = OpenPlan {
             shard,
             map,
             generation: cell.generation,
             node: config.name.clone(),
             local: Some(worker_id.clone()),
-        },
-        lease: config.lease,
-        heartbeat: config.heartbeat,
-    };
-    let gone = || StartError::Cell("a lane ended before its actors started".into());
-    let mut shards = Vec::with_capacity(usize::from(map.count()));
-    for (shard, lane) in map.shards().zip(parts.lanes.iter().cycle()) {
-        let parts = shard_parts(shard);
-        shards.push(start_on(lane, move || ShardActor::new(parts)).await.ok_or_else(gone)?);
+        };
+        let parts = shard_parts(&config, &parts, plan, notes.clone());
+        shards.push(
+            start_on(lane, move || ShardActor::new(parts))
+                .await
+                .ok_or_else(lane_gone)?,
+        );
     }
-    let mut settings = WorkerConfig::new(config.slots, map);
-    settings.queues = config.queues.clone();
-    settings.heartbeat = config.heartbeat;
-    let worker_parts = WorkerParts {
-        clock: parts.clock.clone(),
-        runner: parts.runner.clone(),
-        id: worker_id.clone(),
-        config: settings,
-        shards: shards.clone(),
-    };
-    let lane = parts.lanes.last().ok_or_else(gone)?;
-    let worker = start_on(lane, move || WorkerActor::new(worker_parts))
-        .await
-        .ok_or_else(gone)?;
     let gateway = NodeGateway::new(&parts, map, &cell, shards.clone(), waiters);
-    Ok(Node {
+    let mut node = Node {
         gateway: Arc::new(gateway),
         cell,
         shards,
-        worker,
+        worker: None,
         worker_id,
-        drain: config.drain,
-    })
+        config,
+        parts,
+    };
+    if node.config.slots > 0 {
+        node.start_worker(node.config.slots).await?;
+    }
+    Ok(node)
+}
+
+fn shard_parts(config: &NodeConfig, parts: &NodeParts, plan: OpenPlan, notes: Arc<dyn Notes>) -> ShardParts {
+    ShardParts {
+        store: parts.store.clone(),
+        clock: parts.clock.clone(),
+        chance: parts.chance.clone(),
+        fatal: parts.fatal.clone(),
+        notes,
+        plan,
+        lease: config.lease,
+        heartbeat: config.heartbeat,
+    }
+}
+
+fn lane_gone() -> StartError {
+    StartError::Cell("a lane ended before its actors started".into())
 }
 
 impl Node {
+    /// Starts the node's worker, once.
+    pub async fn start_worker(&mut self, slots: u32) -> Result<(), StartError> {
+        let mut settings = WorkerConfig::new(slots, self.gateway.map);
+        settings.queues = self.config.queues.clone();
+        settings.heartbeat = self.config.heartbeat;
+        let parts = WorkerParts {
+            clock: self.parts.clock.clone(),
+            runner: self.parts.runner.clone(),
+            id: self.worker_id.clone(),
+            config: settings,
+            shards: self.shards.clone(),
+        };
+        let lane = self.parts.lanes.last().ok_or_else(lane_gone)?;
+        let started = start_on(lane, move || WorkerActor::new(parts)).await;
+        self.worker = Some(started.ok_or_else(lane_gone)?);
+        Ok(())
+    }
+
     /// Waits until every shard is open, loaded and steps.
     pub async fn ready(&self) {
         while !self.gateway.probe_shards().await {
@@ -184,13 +206,15 @@ impl Node {
     }
 
     /// Not ready at once, no new grants; what is in flight finishes or is handed back within the
-    /// limit; everything stamped becomes durable.
+    /// limit; everything stamped becomes durable; then the actors end.
     pub async fn drain(&self) {
         self.gateway.set_draining();
-        let (tell, drained) = oneshot::channel();
-        if self.worker.send(ToWorker::Drain(self.drain, tell)).await.is_ok() {
-            let limit = self.drain + Span::from_secs(2);
-            self.gateway.within(limit, drained).await;
+        if let Some(worker) = &self.worker {
+            let (tell, drained) = oneshot::channel();
+            if worker.send(ToWorker::Drain(self.config.drain, tell)).await.is_ok() {
+                let limit = self.config.drain + Span::from_secs(2);
+                self.gateway.within(limit, drained).await;
+            }
         }
         for shard in &self.shards {
             let (tell, settled) = oneshot::channel();
@@ -199,6 +223,10 @@ impl Node {
             if shard.send(ToShard::Settled(tell)).await.is_ok() {
                 self.gateway.within(Span::from_secs(2), settled).await;
             }
+            let _ = shard.send(ToShard::Stop).await;
+        }
+        if let Some(worker) = &self.worker {
+            let _ = worker.send(ToWorker::Stop).await;
         }
     }
 }

@@ -13,4 +13,4 @@ pub mod serve;
 #[cfg(not(madsim))]
 mod signals;
 #[cfg(not(madsim))]
-mod threads;
+pub mod threads;

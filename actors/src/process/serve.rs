@@ -93,8 +93,8 @@ async fn run(options: ServeOptions) -> Result<(), Refused> {
         api.serve(stop, Duration::from_secs(5)).await;
         let _ = tell_served.send(());
     });
-    announce(&options, address);
     node.ready().await;
+    announce(&options, address);
     if options.dev {
         samples::make(&*node.gateway).await;
     }

@@ -34,6 +34,8 @@ pub enum ToShard {
     Drain,
     /// Answers when nothing is stamped and not durable.
     Settled(oneshot::Sender<()>),
+    /// Ends the actor, which lets go of the store.
+    Stop,
 }
 
 /// What a probe sees.

@@ -24,6 +24,8 @@ use std::sync::Arc;
 const STATED_FRESH: Span = Span::from_millis(1);
 /// How often the store's clock is asked again while it is in doubt.
 const DOUBT_POLL: Span = Span::from_secs(1);
+/// How often a full store is asked again for room, while fires wait for it.
+const FULL_POLL: Span = Span::from_millis(250);
 /// First pause before a batch is sent again.
 const RESEND_FIRST: Span = Span::from_millis(20);
 /// Longest pause before a batch is sent again.
@@ -323,7 +325,11 @@ impl ShardActor {
 
     fn arm_timer(&mut self, mono: Monotonic, ctx: &mut Context<ShardActor>) {
         let Some(open) = self.open.as_ref() else { return };
-        let Some(at) = open.wake_at(mono) else { return };
+        let Some(mut at) = open.wake_at(mono) else { return };
+        if self.parts.store.is_full() {
+            // What is due stays due: ask again for room at a calm pace.
+            at = at.max(mono + FULL_POLL);
+        }
         if let Some((armed, handle)) = self.timer {
             if armed <= at {
                 return;

@@ -12,7 +12,7 @@ use crate::shell::fetch::SharedStore;
 use crate::shell::load::{Loaded, OpenPlan, open_and_load};
 use crate::shell::messages::{Answering, FromWorker, ShardProbe, ToShard, WorkerLink, outcome_unknown, shard_away};
 use crate::shell::open_shard::OpenShard;
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
 use fencepost_core::ids::WorkerId;
 use fencepost_core::limits;
 use fencepost_core::machine::ReplyTo;
@@ -213,6 +213,7 @@ impl Handler<ToShard> for ShardActor {
                 self.settling.push(answer);
                 self.settle();
             }
+            ToShard::Stop => ctx.stop(),
         }
     }
 }

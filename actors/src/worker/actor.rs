@@ -8,7 +8,7 @@ use crate::net::rt::spawn_local;
 use crate::shell::messages::{FromWorker, ToShard};
 use crate::shell::shard_actor::ShardActor;
 use crate::targets::{AttemptContext, AttemptControl, TargetRunner, attempt_signal};
-use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
+use actix::{Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
 use fencepost_core::ids::{JobId, ShardId, Token, WorkerId};
 use fencepost_core::job::{Job, Origin};
 use fencepost_core::lease_manager::io::Grant;
@@ -39,6 +39,8 @@ pub enum ToWorker {
     Input(WorkerInput),
     /// Take nothing new; answer when nothing is left, at the latest after the span and a little.
     Drain(Span, oneshot::Sender<()>),
+    /// Ends the actor.
+    Stop,
 }
 
 impl actix::Message for ToWorker {
@@ -205,6 +207,7 @@ impl Handler<ToWorker> for WorkerActor {
         match message {
             ToWorker::Input(input) => self.step(input, ctx),
             ToWorker::Drain(within, drained) => self.drain(within, drained, ctx),
+            ToWorker::Stop => ctx.stop(),
         }
     }
 }
