@@ -80,7 +80,19 @@ impl World {
     }
 
     async fn start(&self) -> Node {
-        let parts = NodeParts {
+        let node = run_node(self.config(), self.parts()).await.unwrap();
+        node.ready().await;
+        node
+    }
+
+    fn config(&self) -> NodeConfig {
+        let mut config = NodeConfig::new(name("local"));
+        config.shards = 4;
+        config
+    }
+
+    fn parts(&self) -> NodeParts {
+        NodeParts {
             store: Arc::new(self.store.clone()),
             cell: 1,
             clock: self.clock.clone(),
@@ -89,12 +101,7 @@ impl World {
             lanes: vec![local_lane()],
             notes: Vec::new(),
             fatal: Arc::new(|reason| panic!("the store broke: {reason}")),
-        };
-        let mut config = NodeConfig::new(name("local"));
-        config.shards = 4;
-        let node = run_node(config, parts).await.unwrap();
-        node.ready().await;
-        node
+        }
     }
 }
 
@@ -345,5 +352,23 @@ fn what_waited_runs_after_a_drain_and_a_new_start() {
         let node = world.start().await;
         let view = node.gateway.wait_job(id, Span::from_secs(10)).await.unwrap().unwrap();
         assert_eq!(view.job.state, JobState::Succeeded);
+    });
+}
+
+#[test]
+fn f28_another_number_of_shards_is_refused_and_an_unnamed_one_is_the_cells_own() {
+    run(async {
+        let world = World::new();
+        world.start().await.drain().await;
+        let mut config = world.config();
+        (config.shards, config.shards_asked) = (8, true);
+        let refused = run_node(config.clone(), world.parts()).await.err().unwrap();
+        assert!(refused.to_string().contains("made with 4 shards"), "{refused}");
+        config.shards_asked = false;
+        let node = run_node(config, world.parts()).await.unwrap();
+        node.ready().await;
+        assert_eq!(node.cell.shards, 4);
+        assert_eq!(node.gateway.shard_map().count(), 4);
+        node.drain().await;
     });
 }

@@ -36,10 +36,10 @@ pub struct ServerOptions {
     /// Name of this node; it stays the same for a store.
     #[arg(long, value_name = "NAME", default_value = "local", value_parser = parse_name)]
     node: Name,
-    /// Shards of a new store; an old one keeps its own.
-    #[arg(long, value_name = "N", default_value_t = SHARD_COUNT_DEFAULT,
+    /// Shards of a new store, 16 by default; a store made with another number is refused.
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=i64::from(SHARD_COUNT_MAX)))]
-    shards: u16,
+    shards: Option<u16>,
     /// Attempts that run at once.
     #[arg(long, value_name = "N", default_value_t = WORKER_SLOTS_DEFAULT,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKER_SLOTS_MAX)))]
@@ -108,7 +108,8 @@ fn parse_range(text: &str) -> Result<AddressRange, String> {
 impl ServerOptions {
     fn into_serve(self, targets: TargetsConfig) -> ServeOptions {
         let mut node = NodeConfig::new(self.node);
-        node.shards = self.shards;
+        node.shards = self.shards.unwrap_or(SHARD_COUNT_DEFAULT);
+        node.shards_asked = self.shards.is_some();
         node.slots = self.slots;
         node.queues = self.queue;
         node.drain = Span::from_millis(u64::try_from(self.drain.as_millis()).unwrap_or(u64::MAX));

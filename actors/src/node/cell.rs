@@ -4,7 +4,7 @@
 //! by the same compare-and-set (PROTOCOL F6). Must never: change the shard map (F28). Next: `mod.rs`.
 
 use crate::chance::{SharedChance, draw_holder};
-use crate::node::{NodeParts, StartError};
+use crate::node::{NodeConfig, NodeParts, StartError};
 use crate::shell::fetch::{SharedStore, read_rows};
 use fencepost_core::ids::{BatchNo, Generation, Scope, ShardMap};
 use fencepost_core::machine::{Expect, Write};
@@ -14,8 +14,8 @@ use fencepost_storage::codec::encode_batch;
 use fencepost_storage::store::{Commit, Committed, Open};
 use std::sync::Arc;
 
-/// Reads the cell row, or makes the cell with `shards`; then makes this node the owner of all shards.
-pub async fn settle_cell(parts: &NodeParts, node: &Name, shards: u16) -> Result<CellRow, StartError> {
+/// Reads the cell row, or makes the cell; then makes this node the owner of all shards.
+pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellRow, StartError> {
     let store = &parts.store;
     let (rows, bad) = read_rows(store, &[RowKey::Cell]).await?;
     if let Some(row) = bad.first() {
@@ -30,14 +30,26 @@ pub async fn settle_cell(parts: &NodeParts, node: &Name, shards: u16) -> Result<
     });
     let mut writes = Vec::new();
     let cell = match found {
-        Some(cell) => cell,
-        None => new_cell(parts, shards, &mut writes).await?,
+        Some(cell) => keep_shards(cell, config)?,
+        None => new_cell(parts, config.shards, &mut writes).await?,
     };
     let map = ShardMap::new(cell.shards)
         .ok_or_else(|| StartError::Cell(format!("the cell's row names {} shards", cell.shards)))?;
-    claim_shards(store, node, map, &mut writes).await?;
+    claim_shards(store, &config.name, map, &mut writes).await?;
     if !writes.is_empty() {
-        commit_as_coordinator(store, &parts.chance, node, &writes).await?;
+        commit_as_coordinator(store, &parts.chance, &config.name, &writes).await?;
+    }
+    Ok(cell)
+}
+
+/// Rows stand where the cell's own number of shards put them; another number would not find them (F28).
+fn keep_shards(cell: CellRow, config: &NodeConfig) -> Result<CellRow, StartError> {
+    if config.shards_asked && config.shards != cell.shards {
+        return Err(StartError::Cell(format!(
+            "this store was made with {} shards and cannot be opened with {}: leave the number out, or \
+             use another data folder",
+            cell.shards, config.shards
+        )));
     }
     Ok(cell)
 }

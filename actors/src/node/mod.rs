@@ -42,6 +42,8 @@ pub struct NodeConfig {
     pub name: Name,
     /// Shards of a new cell; an existing cell keeps its own.
     pub shards: u16,
+    /// True if that number was asked for: then an existing cell of another number is refused.
+    pub shards_asked: bool,
     /// Attempts that its worker runs at once; zero starts no worker.
     pub slots: u32,
     /// Only these queues; empty means all.
@@ -107,6 +109,7 @@ impl NodeConfig {
         NodeConfig {
             name,
             shards: limits::SHARD_COUNT_DEFAULT,
+            shards_asked: false,
             slots: limits::WORKER_SLOTS_DEFAULT,
             queues: Vec::new(),
             lease: Span::from_millis(limits::LEASE_MS),
@@ -119,7 +122,7 @@ impl NodeConfig {
 /// Starts a node: settles the cell, then starts every shard and, with slots, the worker. Shards open
 /// by themselves; `Node::ready` waits for them.
 pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, StartError> {
-    let cell = cell::settle_cell(&parts, &config.name, config.shards).await?;
+    let cell = cell::settle_cell(&parts, &config).await?;
     let map = ShardMap::new(cell.shards).ok_or_else(|| StartError::Cell("the cell has no shards".into()))?;
     let waiters = Arc::new(Waiters::default());
     let worker_id = WorkerId {
