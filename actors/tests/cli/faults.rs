@@ -1,8 +1,9 @@
 //! Servers that are not there, fall silent or break off: what the exit code says about the outcome.
 
-use crate::{folder_with_token, run};
+use crate::{ended, fencepost, folder_with_token, run};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 
 /// A listener that treats its first connection like this.
 #[allow(clippy::disallowed_methods, reason = "the other end of a broken connection")]
@@ -65,6 +66,33 @@ fn a_change_without_an_answer_exits_with_7_and_a_read_with_6() {
             .unwrap();
     };
     assert_eq!(ask(CHANGE, server(halfway)), (7, "outcome_unknown".to_owned()));
+}
+
+#[test]
+fn ctrl_c_while_waiting_exits_with_130() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let address = server(move |mut stream| {
+        read_head(&mut stream);
+        tell.send(()).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let folder = folder_with_token();
+    let url = format!("http://{address}");
+    let words = ["job", "wait", "job_0", "--server", &url, "-o", "json"];
+    let child = fencepost(folder.path(), &words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    told.recv().unwrap();
+    let signal = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(signal.success());
+    let (code, out, err) = ended(child.wait_with_output().unwrap());
+    assert_eq!((code, out.as_str()), (130, ""), "{err}");
+    assert!(err.contains("\"interrupted\""), "{err}");
 }
 
 #[test]

@@ -37,7 +37,12 @@ impl Server {
     }
 
     /// Exit code after a TERM.
-    pub fn stop(mut self) -> i32 {
+    pub fn stop(self) -> i32 {
+        self.stop_and_read().0
+    }
+
+    /// Exit code after a TERM, and what it had said since it named its address.
+    fn stop_and_read(mut self) -> (i32, String) {
         let told = Command::new("kill")
             .args(["-TERM", &self.child.id().to_string()])
             .status()
@@ -45,7 +50,7 @@ impl Server {
         assert!(told.success());
         let mut rest = String::new();
         let _ = std::io::Read::read_to_string(&mut self.said, &mut rest);
-        self.child.wait().unwrap().code().unwrap()
+        (self.child.wait().unwrap().code().unwrap(), rest)
     }
 }
 
@@ -89,6 +94,69 @@ fn a_server_keeps_its_files_private_serves_and_drains_on_term() {
     );
     assert!(String::from_utf8_lossy(&second.stderr).contains("fencepost: "));
     assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn logs_and_metrics_hold_no_secrets_and_no_endless_labels() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(
+        folder.path(),
+        &["--log", "json", "--log-level", "trace", "--allow-authorization"],
+    );
+    let token = std::fs::read_to_string(folder.path().join("fencepost-data/token")).unwrap();
+    let ask = |words: &[&str]| {
+        let mut command = fencepost(folder.path(), words);
+        crate::ended(command.env("FENCEPOST_SERVER", &server.url).output().unwrap())
+    };
+    let (code, id, err) = ask(&["job", "create", "--handler", "noop", "--payload", "\"s3cr3t-payload\""]);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(ask(&["job", "wait", id.trim()]).0, 0);
+    let create = [
+        "job",
+        "create",
+        "--http",
+        "http://example.org/",
+        "--header",
+        "authorization: s3cr3t-header",
+        "--delay",
+        "1h",
+    ];
+    assert_eq!(ask(&create).0, 0);
+    assert_eq!(ask(&["job", "show", "job_x"]).0, 3);
+    let address = server.url.trim_start_matches("http://");
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request =
+        format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {token}");
+    let request = request.trim_end().to_owned() + "\r\n\r\n";
+    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    let mut page = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut page).unwrap();
+    for name in [
+        "fencepost_http_request_duration_seconds",
+        "fencepost_attempts_total",
+        "fencepost_start_delay_seconds",
+    ] {
+        assert!(page.contains(name), "{name}: {page}");
+    }
+    assert!(
+        page.contains("route=\"/v1/jobs/{id}\"") && !page.contains(id.trim()),
+        "{page}"
+    );
+    let (code, log) = server.stop_and_read();
+    assert_eq!(code, 0);
+    let lines: Vec<_> = log.lines().filter(|line| line.starts_with('{')).collect();
+    assert!(lines.len() > 3, "{log}");
+    for line in &lines {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        assert!(event["level"].is_string() && event["timestamp"].is_string(), "{line}");
+    }
+    assert!(
+        log.contains("\"code\":\"job_not_found\"") && log.contains("req_"),
+        "{log}"
+    );
+    for secret in [token.trim(), "s3cr3t"] {
+        assert!(!log.contains(secret) && !page.contains(secret), "{secret} leaked");
+    }
 }
 
 #[test]

@@ -6,6 +6,8 @@
 pub mod job;
 pub mod job_view;
 pub mod new_job;
+#[cfg(test)]
+mod properties;
 pub mod rule;
 pub mod schedule;
 pub mod schedule_view;
