@@ -3,16 +3,20 @@
 //! Owns: the cell row and, until a coordinator does it, the assignment of every shard to this node
 //! by the same compare-and-set (PROTOCOL F6). Must never: change the shard map (F28). Next: `mod.rs`.
 
-use crate::chance::{SharedChance, draw_holder};
+use crate::chance::draw_holder;
 use crate::node::{NodeConfig, NodeParts, StartError};
 use crate::shell::fetch::{SharedStore, read_rows};
 use fencepost_core::ids::{BatchNo, Generation, Scope, ShardMap};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
 use fencepost_core::row::{AssignmentRow, CellRow, Row, RowKey};
+use fencepost_core::time::Span;
 use fencepost_storage::codec::encode_batch;
-use fencepost_storage::store::{Commit, Committed, Open};
+use fencepost_storage::store::{Commit, Committed, Open, StoreError};
 use std::sync::Arc;
+
+/// Pause before the cell's batch is sent again.
+const RESEND_PAUSE: Span = Span::from_millis(20);
 
 /// Reads the cell row, or makes the cell; then makes this node the owner of all shards.
 pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellRow, StartError> {
@@ -37,7 +41,7 @@ pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellR
         .ok_or_else(|| StartError::Cell(format!("the cell's row names {} shards", cell.shards)))?;
     claim_shards(store, &config.name, map, &mut writes).await?;
     if !writes.is_empty() {
-        commit_as_coordinator(store, &parts.chance, &config.name, &writes).await?;
+        commit_as_coordinator(parts, &config.name, &writes).await?;
     }
     Ok(cell)
 }
@@ -104,13 +108,12 @@ async fn claim_shards(
 }
 
 async fn commit_as_coordinator(
-    store: &SharedStore,
-    chance: &SharedChance,
+    parts: &NodeParts,
     node: &Name,
     writes: &[Write],
 ) -> Result<(), StartError> {
-    let scope = Scope::Coordinator;
-    let holder = draw_holder(&**chance);
+    let (store, scope) = (&parts.store, Scope::Coordinator);
+    let holder = draw_holder(&*parts.chance);
     let expected = store.epoch(scope).await?;
     let opened = store
         .open(Open {
@@ -132,8 +135,13 @@ async fn commit_as_coordinator(
     loop {
         match store.commit(commit.clone()).await {
             Committed::Committed(_) | Committed::Already(_) => return Ok(()),
-            // Settled by sending the same again (F2).
-            Committed::Unknown(_) => {}
+            // Settled by sending the same again (F2), unless the store has ended for this process.
+            Committed::Unknown(_) => {
+                if let Err(StoreError::Broken(reason)) = store.now(scope).await {
+                    return Err(StoreError::Broken(reason).into());
+                }
+                parts.clock.sleep(RESEND_PAUSE).await;
+            }
             Committed::Unavailable(reason) => return Err(StartError::Cell(reason)),
             Committed::Conflict(what) => return Err(StartError::Cell(what)),
             Committed::Stale => return Err(StartError::Cell("another node took the cell meanwhile".into())),
