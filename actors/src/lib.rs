@@ -14,6 +14,8 @@ pub mod gateway;
 pub mod guard;
 pub mod net;
 pub mod node;
+#[cfg(madsim)]
+pub mod planted;
 pub mod problem;
 pub mod process;
 pub mod shell;

@@ -3,6 +3,8 @@
 //! Owns: the order open, then read (what an open holder reads is at least as durable as the open,
 //! PROTOCOL F5). Must never: decide. Next: `shard_actor.rs`.
 
+#[cfg(madsim)]
+use crate::planted::{self, Bug};
 use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_page};
 use fencepost_core::ids::{Epoch, Generation, Holder, JobId, Scope, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::Job;
@@ -88,6 +90,14 @@ async fn load_schedules(
         for row in read_all(store, range, bad).await? {
             match row {
                 Row::Definition(row) => opened.definitions.push(*row),
+                #[cfg(madsim)]
+                Row::Cursor(row) if planted::is_planted(Bug::MissedWindowDropped) => {
+                    let now = store.now(Scope::Coordinator).await?.time;
+                    opened.cursors.push(fencepost_core::schedule::CursorRow {
+                        nominal: row.nominal.max(now),
+                        ..*row
+                    });
+                }
                 Row::Cursor(row) => opened.cursors.push(*row),
                 Row::Backlog(row) => opened.backlogs.push(*row),
                 other => bad.push(misplaced(&other)),

@@ -89,6 +89,12 @@ impl<E> CommitLog<E> {
         released
     }
 
+    /// Releases everything that is held back: a planted bug.
+    #[cfg(madsim)]
+    pub fn release_all(&mut self) -> Vec<E> {
+        self.held.drain(..).flat_map(|(_, effects)| effects).collect()
+    }
+
     /// Takes a write that no caller waits for (a quarantine).
     pub fn stamp_quiet(&mut self, write: Write) {
         self.building.push(write);

@@ -4,6 +4,8 @@
 //! never: fire on a time that the store has not stated (PROTOCOL F20). Next: `log.rs`,
 //! `release.rs`.
 
+#[cfg(madsim)]
+use crate::planted::{self, Bug};
 use crate::shell::load::Loaded;
 use crate::shell::log::{CommitLog, Sealed};
 use crate::shell::overlay::Overlay;
@@ -48,6 +50,14 @@ pub struct OpenShard {
 
 impl OpenShard {
     fn now(&self, mono: Monotonic) -> Now {
+        #[cfg(madsim)]
+        if planted::is_planted(Bug::FiresAhead) {
+            return Now {
+                store: self.stated.time + Span::from_secs(2),
+                mono,
+                doubt: self.stated.doubt,
+            };
+        }
         Now {
             store: self.stated.time,
             mono,
@@ -227,7 +237,12 @@ impl ShardActor {
     fn stamp(&mut self, out: Out<ShardEffect>, ctx: &mut Context<ShardActor>) {
         let Some(open) = self.open.as_mut() else { return };
         let (at_once, held): (Vec<_>, Vec<_>) = out.effects.into_iter().partition(may_overtake);
-        let released = open.log.stamp(out.writes, held);
+        #[cfg_attr(not(madsim), allow(unused_mut))]
+        let mut released = open.log.stamp(out.writes, held);
+        #[cfg(madsim)]
+        if planted::is_planted(Bug::ReleasedBeforeDurable) {
+            released.extend(open.log.release_all());
+        }
         self.release(at_once, ctx);
         self.release(released, ctx);
         self.kick(ctx);
@@ -278,6 +293,14 @@ impl ShardActor {
     ) {
         match committed {
             Committed::Committed(stated) | Committed::Already(stated) => self.on_durable(&sealed, stated, ctx),
+            #[cfg(madsim)]
+            Committed::Unknown(_) if planted::is_planted(Bug::UnknownTakenForDurable) => {
+                if let Some(stated) = self.open.as_ref().map(|open| open.stated) {
+                    self.on_durable(&sealed, stated, ctx);
+                }
+            }
+            #[cfg(madsim)]
+            Committed::Unknown(_) if planted::is_planted(Bug::UnknownNeverSentAgain) => {}
             Committed::Unavailable(reason) | Committed::Unknown(reason) => {
                 tracing::warn!(
                     shard = self.parts.plan.shard.0,

@@ -39,6 +39,10 @@ impl AttemptContext {
     /// The idempotency key that the target sees: stable over attempts, never holding the attempt's number.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
+        #[cfg(madsim)]
+        if crate::planted::is_planted(crate::planted::Bug::KeyPerAttempt) {
+            return format!("{}-{}", self.job, self.attempt);
+        }
         self.job.to_string()
     }
 

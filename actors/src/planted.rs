@@ -1,0 +1,36 @@
+//! Bugs planted for the simulator, to prove that its checkers find them.
+//!
+//! Owns: the switch. This module and every use of it exist only under `cfg(madsim)`; no release binary
+//! holds any of it. Must never: be on unless a run asks for it by name. Next: `sim/src/bugs.rs`.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A planted bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Bug {
+    /// Effects leave before their batch is durable (F3).
+    ReleasedBeforeDurable = 1,
+    /// A commit of unknown outcome counts as durable (F2).
+    UnknownTakenForDurable,
+    /// A commit of unknown outcome is waited for instead of sent again (F2).
+    UnknownNeverSentAgain,
+    /// The idempotency key contains the attempt's number.
+    KeyPerAttempt,
+    /// Due-ness is decided on a clock that is ahead of the store's.
+    FiresAhead,
+    /// After a start, schedules go on from now: what was missed gets no fate.
+    MissedWindowDropped,
+}
+
+static PLANTED: AtomicU8 = AtomicU8::new(0);
+
+/// Plants a bug in this process.
+pub fn plant(bug: Bug) {
+    PLANTED.store(bug as u8, Ordering::SeqCst);
+}
+
+/// Whether this bug is planted.
+pub fn is_planted(bug: Bug) -> bool {
+    PLANTED.load(Ordering::SeqCst) == bug as u8
+}
