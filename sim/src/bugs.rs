@@ -1,0 +1,128 @@
+//! The planted bugs: each must be found by its own checker within its budget of seeds.
+//!
+//! Owns: their list. The switches live in the production path, compiled only for the simulator
+//! (`fencepost::planted`), and in the model store. Must never: be on in a run that does not ask.
+//! Next: `checkers/`, `tests/planted.rs`.
+
+use fencepost::planted::Bug;
+use fencepost_storage::model::Planted;
+
+/// A planted bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlantedBug {
+    entry: &'static Entry,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    name: &'static str,
+    checker: &'static str,
+    seeds_max: u64,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Product(Bug),
+    Store(Planted),
+    Simulator,
+}
+
+const BUGS: &[Entry] = &[
+    Entry {
+        name: "ack-before-sync",
+        checker: "acked_survives",
+        seeds_max: 40,
+        place: Place::Store(Planted::AckBeforeSync),
+    },
+    Entry {
+        name: "released-before-durable",
+        checker: "acked_survives",
+        seeds_max: 40,
+        place: Place::Product(Bug::ReleasedBeforeDurable),
+    },
+    Entry {
+        name: "unknown-taken-for-durable",
+        checker: "acked_survives",
+        seeds_max: 40,
+        place: Place::Product(Bug::UnknownTakenForDurable),
+    },
+    Entry {
+        name: "unknown-never-sent-again",
+        checker: "settles",
+        seeds_max: 20,
+        place: Place::Product(Bug::UnknownNeverSentAgain),
+    },
+    Entry {
+        name: "key-per-attempt",
+        checker: "no_double_effect",
+        seeds_max: 20,
+        place: Place::Product(Bug::KeyPerAttempt),
+    },
+    Entry {
+        name: "fires-ahead",
+        checker: "never_early",
+        seeds_max: 10,
+        place: Place::Product(Bug::FiresAhead),
+    },
+    Entry {
+        name: "missed-window-dropped",
+        checker: "no_missed_fire",
+        seeds_max: 40,
+        place: Place::Product(Bug::MissedWindowDropped),
+    },
+    Entry {
+        name: "leaks-the-real-world",
+        checker: "determinism",
+        seeds_max: 1,
+        place: Place::Simulator,
+    },
+];
+
+impl PlantedBug {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = PlantedBug> {
+        BUGS.iter().map(|entry| PlantedBug { entry })
+    }
+
+    /// By its name.
+    pub fn named(name: &str) -> Option<PlantedBug> {
+        PlantedBug::all().find(|bug| bug.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.entry.name
+    }
+
+    /// The checker that must find it.
+    pub fn checker(self) -> &'static str {
+        self.entry.checker
+    }
+
+    /// Seeds within which it must be found.
+    pub fn seeds_max(self) -> u64 {
+        self.entry.seeds_max
+    }
+
+    /// The bug in the model store, if it lies there.
+    pub fn in_store(self) -> Option<Planted> {
+        match self.entry.place {
+            Place::Store(bug) => Some(bug),
+            Place::Product(_) | Place::Simulator => None,
+        }
+    }
+
+    /// The bug in the product, if it lies there.
+    pub fn in_product(self) -> Option<Bug> {
+        match self.entry.place {
+            Place::Product(bug) => Some(bug),
+            Place::Store(_) | Place::Simulator => None,
+        }
+    }
+
+    /// Whether it lies in the simulator itself: a leak of the real world, for the determinism check.
+    pub fn is_canary(self) -> bool {
+        self.entry.place == Place::Simulator
+    }
+}

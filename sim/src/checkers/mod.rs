@@ -1,0 +1,119 @@
+//! The checkers: one promise each, judged from outside every node, on simulator time.
+//!
+//! Owns: their list. A checker counts what it judged; a run in which one never judged anything is
+//! not green. Must never: call the product's deciding code (rows are decoded with its codec). Next: any of
+//! them; `../run.rs` calls `judge`.
+
+mod acked_survives;
+mod answers;
+mod books_balance;
+mod cancel_holds;
+mod epochs_grow;
+mod legal_moves;
+mod never_early;
+mod no_double_effect;
+mod no_double_fire;
+mod no_missed_fire;
+mod settles;
+
+pub use settles::unmet;
+
+use crate::history::Seen;
+use crate::options::Options;
+use crate::world::timetable::Planned;
+use fencepost_core::ids::JobId;
+use fencepost_core::job::Job;
+use fencepost_core::row::Row;
+use std::collections::BTreeMap;
+
+/// Everything that is left at the end of a run.
+pub struct Evidence<'a> {
+    /// What the seed drew.
+    pub options: &'a Options,
+    /// Schedules as asked for.
+    pub plans: &'a [Planned],
+    /// What was seen.
+    pub seen: &'a Seen,
+    /// Every durable row.
+    pub rows: &'a [Row],
+    /// Why the run did not settle, if it did not.
+    pub unmet: Option<&'a str>,
+}
+
+/// The judgement of one checker.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Things judged.
+    pub evaluations: u64,
+    /// What is wrong.
+    pub violations: Vec<String>,
+}
+
+type Check = fn(&Evidence<'_>, &mut Verdict);
+
+const CHECKERS: &[(&str, Check)] = &[
+    ("no_missed_fire", no_missed_fire::check),
+    ("no_double_fire", no_double_fire::check),
+    ("no_double_effect", no_double_effect::check),
+    ("never_early", never_early::check),
+    ("epochs_grow", epochs_grow::check),
+    ("acked_survives", acked_survives::check),
+    ("settles", settles::check),
+    ("legal_moves", legal_moves::check),
+    ("cancel_holds", cancel_holds::check),
+    ("books_balance", books_balance::check),
+    ("answers", answers::check),
+];
+
+/// Checkers that have something to judge only in some runs.
+const SOMETIMES: &[&str] = &["cancel_holds"];
+
+/// Judges a run by every checker.
+pub fn judge(evidence: &Evidence<'_>) -> BTreeMap<&'static str, Verdict> {
+    let mut verdicts = BTreeMap::new();
+    for (name, check) in CHECKERS {
+        let mut verdict = Verdict::default();
+        check(evidence, &mut verdict);
+        if verdict.evaluations == 0 && !SOMETIMES.contains(name) {
+            verdict.violations.push("it judged nothing".to_owned());
+        }
+        verdicts.insert(*name, verdict);
+    }
+    verdicts
+}
+
+impl Verdict {
+    /// Judges one thing.
+    pub fn expect(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        self.evaluations += 1;
+        if !holds {
+            self.violations.push(what());
+        }
+    }
+}
+
+impl Evidence<'_> {
+    /// Every job's row.
+    pub fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.rows.iter().filter_map(|row| match row {
+            Row::Job(job) => Some(&**job),
+            _ => None,
+        })
+    }
+
+    /// One job's row.
+    pub fn job(&self, id: JobId) -> Option<&Job> {
+        self.jobs().find(|job| job.id == id)
+    }
+
+    /// What a job was asked for as: the intent in its payload, with the nominal instant for schedules.
+    pub fn intent_of(&self, job: &Job) -> String {
+        use fencepost_core::job::Origin;
+        let payload = serde_json::from_slice::<serde_json::Value>(&job.spec.payload.bytes).unwrap_or_default();
+        let intent = payload.get("intent").and_then(serde_json::Value::as_str).unwrap_or("?");
+        match &job.origin {
+            Origin::Occurrence { nominal, .. } => format!("{intent}@{}", nominal.0),
+            Origin::Request { .. } => intent.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! P5: at most one effect per wish at a target that honours keys, or tokens with sealing; a wish has
+//! one key; a later attempt carries a greater token.
+
+use super::{Evidence, Verdict};
+use crate::history::Call;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Judges the calls of each wish. A wish is known by its payload, whatever key came with it.
+pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
+    let mut wishes: BTreeMap<&str, Vec<&Call>> = BTreeMap::new();
+    for call in &evidence.seen.calls {
+        wishes.entry(&call.intent).or_default().push(call);
+    }
+    for (intent, calls) in wishes {
+        let applied = calls.iter().filter(|call| call.applied).count();
+        verdict.expect(applied <= 1, || format!("{intent} was applied {applied} times"));
+        let keys: BTreeSet<&str> = calls.iter().map(|call| call.key.as_str()).collect();
+        verdict.expect(keys.len() == 1, || {
+            format!("{intent} came under several keys: {keys:?}")
+        });
+        check_tokens(intent, &calls, verdict);
+    }
+}
+
+fn check_tokens(intent: &str, calls: &[&Call], verdict: &mut Verdict) {
+    let mut by_attempt: BTreeMap<u64, BTreeSet<&str>> = BTreeMap::new();
+    for call in calls {
+        by_attempt.entry(call.attempt).or_default().insert(&call.token);
+    }
+    let mut highest = "";
+    for (attempt, tokens) in by_attempt {
+        let lowest = tokens.first().copied().unwrap_or_default();
+        verdict.expect(tokens.len() == 1 && lowest > highest, || {
+            format!("{intent}: attempt {attempt} came with {tokens:?} after {highest}")
+        });
+        highest = tokens.last().copied().unwrap_or_default();
+    }
+}

@@ -1,0 +1,164 @@
+//! What a seed draws: size, faults, modes. Printed first in every run.
+//!
+//! Owns: the swarm (each family of faults is off with probability one half). Must never: draw from
+//! the streams of workload or faults. Next: `world/`.
+
+use crate::bugs::PlantedBug;
+use crate::runtime::Stream;
+use fencepost_core::time::Span;
+use std::fmt;
+
+/// Everything a seed decides before its run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The seed.
+    pub seed: u64,
+    /// Date, microseconds since the Unix epoch.
+    pub starts_at: i64,
+    /// Shards of the cell.
+    pub shards: u16,
+    /// Attempts at once.
+    pub slots: u32,
+    /// Client machines.
+    pub clients: u64,
+    /// Jobs that each client makes.
+    pub jobs: u64,
+    /// Schedules.
+    pub schedules: u64,
+    /// How long faults and work go on.
+    pub active: Span,
+    /// Lease of an attempt.
+    pub lease: Span,
+    /// Interval of heartbeats.
+    pub heartbeat: Span,
+    /// Longest latency of a packet, in microseconds.
+    pub latency: u64,
+    /// Which families of faults are on.
+    pub faults: Families,
+    /// A bug planted for this run.
+    pub bug: Option<PlantedBug>,
+}
+
+/// Families of faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Families {
+    /// The node's process is killed.
+    pub crash: bool,
+    /// The node's power fails: unsynced commits are gone.
+    pub power: bool,
+    /// The node freezes.
+    pub pause: bool,
+    /// The node's wall clock steps.
+    pub clock: bool,
+    /// The store is away for a while.
+    pub away: bool,
+    /// Syncs are slow.
+    pub slow: bool,
+    /// Commits have unknown outcomes.
+    pub unknown: bool,
+    /// Syncs fail: the process ends.
+    pub sick: bool,
+    /// The target is slow, fails, and loses answers after the effect.
+    pub target: bool,
+}
+
+impl Options {
+    /// What this seed draws.
+    pub fn draw(seed: u64, bug: Option<PlantedBug>) -> Options {
+        let mut stream = Stream::new(seed, "options");
+        let year_2026 = 1_767_225_600_000_000_i64;
+        let offset = i64::try_from(stream.between(0, 364 * 86_400_000_000)).unwrap_or(0);
+        let lease = stream.between(5_000, 15_000);
+        Options {
+            seed,
+            starts_at: year_2026 + offset,
+            shards: u16::try_from(stream.between(1, 5)).unwrap_or(1),
+            slots: u32::try_from(stream.between(1, 12)).unwrap_or(1),
+            clients: stream.between(1, 4),
+            jobs: stream.between(4, 40),
+            schedules: stream.between(1, 6),
+            active: Span::from_secs(stream.between(40, 90)),
+            lease: Span::from_millis(lease),
+            heartbeat: Span::from_millis(lease / 4),
+            latency: stream.between(1_000, 20_000),
+            faults: Families::draw(&mut stream),
+            bug,
+        }
+    }
+}
+
+impl Families {
+    fn draw(stream: &mut Stream) -> Families {
+        let mut is_on = || stream.percent(50);
+        Families {
+            crash: is_on(),
+            power: is_on(),
+            pause: is_on(),
+            clock: is_on(),
+            away: is_on(),
+            slow: is_on(),
+            unknown: is_on(),
+            sick: is_on(),
+            target: is_on(),
+        }
+    }
+
+    /// Names of those that are on.
+    pub fn names(self) -> Vec<&'static str> {
+        let all = [
+            ("crash", self.crash),
+            ("power", self.power),
+            ("pause", self.pause),
+            ("clock", self.clock),
+            ("away", self.away),
+            ("slow", self.slow),
+            ("unknown", self.unknown),
+            ("sick", self.sick),
+            ("target", self.target),
+        ];
+        all.into_iter()
+            .filter(|(_, is_on)| *is_on)
+            .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// Whether nothing befalls the node or its store.
+    pub fn is_calm(self) -> bool {
+        Families { target: false, ..self } == Families::default()
+    }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "shards={} slots={} clients={} jobs={} schedules={} active={}s lease={}ms latency={}us faults={}",
+            self.shards,
+            self.slots,
+            self.clients,
+            self.jobs,
+            self.schedules,
+            self.active.as_millis() / 1_000,
+            self.lease.as_millis(),
+            self.latency,
+            self.faults.names().join("+"),
+        )?;
+        match self.bug {
+            Some(bug) => write!(f, " bug={}", bug.name()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_family_is_off_in_about_half_of_the_seeds_and_all_are_off_in_some() {
+        let drawn: Vec<Families> = (0..2_000).map(|seed| Options::draw(seed, None).faults).collect();
+        let crashes = drawn.iter().filter(|faults| faults.crash).count();
+        assert!((850..1_150).contains(&crashes), "{crashes}");
+        assert!(drawn.iter().any(|faults| faults.is_calm()));
+    }
+}

@@ -1,0 +1,167 @@
+//! One seed from beginning to verdict: warm up, faults, heal, settle, judge.
+//!
+//! Owns: the stages and the report. Must never: draw chance itself. Next: `world/`, `checkers/`.
+
+use crate::bugs::PlantedBug;
+use crate::checkers::{Evidence, judge, unmet};
+use crate::history::Seen;
+use crate::options::Options;
+use crate::runtime::{Sim, SimConfig, simulate};
+use crate::trace::{Digest, Trace};
+use crate::world::faults::{heal, inject, mind_ended};
+use crate::world::server::Server;
+use crate::world::{Felt, World, clients, target, timetable};
+use fencepost_core::fate::FateKind;
+use fencepost_core::row::Row;
+use fencepost_storage::codec::decode_row;
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Longest time from the healing to quiescence, in simulated microseconds.
+const SETTLES_WITHIN: u64 = 180_000_000;
+/// Longest simulated time of a run.
+const RUN_MAX: Duration = Duration::from_secs(900);
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Events and hash.
+    pub digest: Digest,
+    /// (checker, what is wrong).
+    pub violations: Vec<(String, String)>,
+    /// Things judged, by checker.
+    pub evaluations: BTreeMap<String, u64>,
+    /// Faults felt, by kind.
+    pub felt: Felt,
+    /// Simulated microseconds.
+    pub simulated: u64,
+    /// The last events.
+    pub last: Vec<String>,
+    /// All events, when asked for.
+    pub all: Vec<String>,
+}
+
+/// Runs one seed. Must be the only run of its process to be comparable with others.
+pub fn run_seed(seed: u64, bug: Option<PlantedBug>, keeps_trace: bool) -> Report {
+    let options = Options::draw(seed, bug);
+    if let Some(bug) = bug.and_then(PlantedBug::in_product) {
+        fencepost::planted::plant(bug);
+    }
+    let config = SimConfig {
+        seed,
+        starts_at: options.starts_at,
+        limit: RUN_MAX,
+        latency: (200, options.latency),
+    };
+    let trace = Trace::new(keeps_trace);
+    let ran = simulate(config, trace.clone(), move |sim| run_world(sim, options));
+    let mut report = ran.unwrap_or_else(|why| Report {
+        violations: vec![("run".to_owned(), why)],
+        ..Report::default()
+    });
+    report.digest = trace.digest();
+    report.last = trace.last();
+    report.all = trace.all();
+    report
+}
+
+async fn run_world(sim: Sim, options: Options) -> Report {
+    let world = World::new(sim, options);
+    let (server, ended) = Server::new(&world);
+    mind_ended(&world, &server, ended);
+    if world.options.bug.is_some_and(PlantedBug::is_canary) {
+        world.sim.record("canary", "process", &std::process::id().to_string());
+    }
+    target::start(&world);
+    server.up();
+    let plans = timetable::draw(&world);
+    timetable::start(&world, &plans);
+    clients::start(&world);
+    inject(&world, &server).await;
+    heal(&world, &server);
+    let unmet = settle(&world, &server).await;
+    let rows = rows(&server);
+    for row in server.store.model.durable_rows() {
+        let digest = blake3::hash(&[&row.0[..], &row.1[..]].concat());
+        world
+            .sim
+            .record("end", "row", digest.to_hex().get(..16).unwrap_or_default());
+    }
+    let seen = world.history.lock();
+    let verdicts = judge(&Evidence {
+        options: &world.options,
+        plans: &plans,
+        seen: &seen,
+        rows: &rows,
+        unmet: unmet.as_deref(),
+    });
+    note_states(&world, &seen, &rows);
+    let mut report = Report {
+        felt: std::mem::take(&mut *world.felt.lock().unwrap_or_else(PoisonError::into_inner)),
+        simulated: world.sim.now(),
+        ..Report::default()
+    };
+    for (checker, verdict) in verdicts {
+        report.evaluations.insert(checker.to_owned(), verdict.evaluations);
+        let named = verdict.violations.into_iter().map(|what| (checker.to_owned(), what));
+        report.violations.extend(named);
+    }
+    report
+}
+
+/// Counts states that a set of runs must have seen, or its faults did not bite.
+fn note_states(world: &World, seen: &Seen, rows: &[Row]) {
+    let note = |is_seen: bool, what| {
+        if is_seen {
+            world.feel(what);
+        }
+    };
+    note(seen.acks.iter().any(|ack| ack.replayed), "seen:key-replayed");
+    note(seen.calls.iter().any(|call| call.attempt > 1), "seen:later-attempt");
+    note(
+        seen.calls.iter().any(|call| call.attempt > 1 && !call.applied),
+        "seen:effect-already-there",
+    );
+    note(
+        seen.cancels.iter().any(|cancel| cancel.result == "cancelled"),
+        "seen:cancelled",
+    );
+    let has_fate = |kind, what| note(rows.iter().any(|row| holds_fate(row, kind)), what);
+    has_fate(FateKind::FiredLate, "seen:fired-late");
+    has_fate(FateKind::SkippedMisfire, "seen:skipped");
+    has_fate(FateKind::Coalesced, "seen:coalesced");
+    has_fate(FateKind::SkippedCap, "seen:beyond-cap");
+}
+
+fn holds_fate(row: &Row, kind: FateKind) -> bool {
+    match row {
+        Row::Fate(fate) => fate.span.kind == kind,
+        Row::Cursor(cursor) => cursor.open.as_ref().is_some_and(|span| span.kind == kind),
+        _ => false,
+    }
+}
+
+/// Waits for quiescence; the unmet clause when the bound passes.
+async fn settle(world: &World, server: &Server) -> Option<String> {
+    let until = world.sim.now() + SETTLES_WITHIN;
+    loop {
+        world.sim.sleep(1_000_000).await;
+        let unmet = unmet(&rows(server), world.open.load(Ordering::SeqCst));
+        if unmet.is_none() || world.sim.now() >= until {
+            return unmet;
+        }
+    }
+}
+
+/// What a power loss would keep, decoded. A row that cannot be read is a panic: nothing here damages rows.
+fn rows(server: &Server) -> Vec<Row> {
+    let rows = server.store.model.durable_rows();
+    rows.iter()
+        .filter_map(|(key, value)| match decode_row(key, value) {
+            Ok(row) => Some(row),
+            Err(error) => panic!("an unreadable row: {error}"),
+        })
+        .collect()
+}

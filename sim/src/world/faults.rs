@@ -1,0 +1,126 @@
+//! What befalls the node while faults last: crashes, power loss, freezes, clock steps, outages.
+//!
+//! Owns: one injector that draws one fault after another, and the healing. Each fault that was felt
+//! is counted. Must never: act after the healing. Next: `server.rs`.
+
+use super::World;
+use super::server::Server;
+use crate::runtime::Stream;
+use fencepost_storage::model::Crash;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Restarts the process when it has ended itself.
+pub fn mind_ended(world: &World, server: &Server, mut ended: UnboundedReceiver<u64>) {
+    let mut stream = Stream::new(world.options.seed, "ended");
+    let (sim, server) = (world.sim.clone(), server.clone());
+    world.sim.spawn(async move {
+        while let Some(life) = ended.recv().await {
+            if life != server.life() {
+                continue;
+            }
+            server.down(power_loss(&mut stream, &server));
+            sim.sleep(stream.between(100_000, 3_000_000)).await;
+            if server.life() == life + 1 {
+                server.up();
+            }
+        }
+    });
+}
+
+fn power_loss(stream: &mut Stream, server: &Server) -> Crash {
+    let unsynced = server.store.model.unsynced() as u64;
+    let kept = usize::try_from(stream.between(0, unsynced)).unwrap_or(0);
+    Crash::Power { kept }
+}
+
+/// Injects faults until the active time is over.
+pub async fn inject(world: &World, server: &Server) {
+    let mut stream = Stream::new(world.options.seed, "faults");
+    let kinds = kinds(world);
+    while world.sim.now() < world.options.active.0 {
+        world.sim.sleep(stream.between(100_000, 7_000_000)).await;
+        let Some(kind) = stream.pick(&kinds).copied() else {
+            continue;
+        };
+        world.feel(kind);
+        inject_one(kind, world, server, &mut stream).await;
+    }
+}
+
+fn kinds(world: &World) -> Vec<&'static str> {
+    let faults = world.options.faults;
+    let all = [
+        ("crash", faults.crash),
+        ("power", faults.power),
+        ("pause", faults.pause),
+        ("clock", faults.clock),
+        ("away", faults.away),
+    ];
+    all.into_iter()
+        .filter(|(_, is_on)| *is_on)
+        .map(|(kind, _)| kind)
+        .collect()
+}
+
+async fn inject_one(kind: &str, world: &World, server: &Server, stream: &mut Stream) {
+    match kind {
+        "crash" | "power" => {
+            let how = match kind {
+                "crash" => Crash::Process,
+                _ => power_loss(stream, server),
+            };
+            server.down(how);
+            let long = stream.percent(20);
+            let most = if long { 25_000_000 } else { 3_000_000 };
+            world.sim.sleep(stream.between(10_000, most)).await;
+            server.up();
+            if stream.percent(25) {
+                // Once more while it starts.
+                world.sim.sleep(stream.between(1_000, 60_000)).await;
+                server.down(power_loss(stream, server));
+                world.sim.sleep(stream.between(10_000, 1_000_000)).await;
+                server.up();
+            }
+        }
+        "pause" => freeze(world, server, stream).await,
+        "clock" => {
+            let offset = stream.between(0, 20_000_000).cast_signed() - 10_000_000;
+            world.history.disturb("clock", world.sim.now());
+            server.node.set_clock(offset);
+            world.sim.sleep(20_000_000).await;
+            world.history.calm("clock", world.sim.now());
+        }
+        _ => {
+            world.history.disturb("away", world.sim.now());
+            world.sim.record("store", "away", "");
+            server.store.model.set_away(true);
+            world.sim.sleep(stream.between(50_000, 8_000_000)).await;
+            server.store.model.set_away(false);
+            world.sim.record("store", "back", "");
+            // Shards open again within their own longest pause.
+            world.sim.sleep(3_000_000).await;
+            world.history.calm("away", world.sim.now());
+        }
+    }
+}
+
+async fn freeze(world: &World, server: &Server, stream: &mut Stream) {
+    let life = server.life();
+    world.history.disturb("pause", world.sim.now());
+    server.node.pause();
+    let leases = stream.between(1, 30);
+    world.sim.sleep(world.options.lease.0 * leases / 10).await;
+    if server.life() == life {
+        server.node.resume();
+    }
+    world.sim.sleep(500_000).await;
+    world.history.calm("pause", world.sim.now());
+}
+
+/// Ends every fault; the node runs.
+pub fn heal(world: &World, server: &Server) {
+    world.healed.store(true, std::sync::atomic::Ordering::SeqCst);
+    server.store.model.set_away(false);
+    server.up();
+    world.sim.record("world", "healed", "");
+}

@@ -1,0 +1,94 @@
+//! The world of a run: one node with every role, its store, clients, a target, and what befalls them.
+//!
+//! Owns: who exists at which address. Must never: judge (see `../checkers/`). Read `server.rs` (the
+//! node), `store.rs`, `clients.rs`, `timetable.rs`, `target.rs`, `faults.rs`.
+
+pub mod clients;
+pub mod faults;
+pub mod http;
+pub mod rules;
+pub mod server;
+pub mod store;
+pub mod target;
+pub mod timetable;
+
+use crate::history::History;
+use crate::options::Options;
+use crate::runtime::{Sim, SimNode};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The node's address.
+pub const SERVER_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// Where its API listens.
+pub const API_PORT: u16 = 4480;
+/// The target's address.
+pub const TARGET_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
+/// Where the target listens.
+pub const TARGET_PORT: u16 = 8080;
+/// What clients send as their token.
+pub const API_TOKEN: &str = "fp_simulated";
+
+/// Faults that were felt and states that were seen, counted.
+pub type Felt = BTreeMap<&'static str, u64>;
+
+/// What every part of the world shares.
+#[derive(Clone)]
+pub struct World {
+    /// The simulation.
+    pub sim: Sim,
+    /// What the seed drew.
+    pub options: Arc<Options>,
+    /// What was seen.
+    pub history: History,
+    /// Faults that were felt and states that were seen, by name.
+    pub felt: Arc<Mutex<Felt>>,
+    /// Work that clients have not finished.
+    pub open: Arc<AtomicU64>,
+    /// Set once faults are over.
+    pub healed: Arc<AtomicBool>,
+}
+
+impl World {
+    /// An empty world.
+    pub fn new(sim: Sim, options: Options) -> World {
+        World {
+            sim,
+            options: Arc::new(options),
+            history: History::default(),
+            felt: Arc::default(),
+            open: Arc::default(),
+            healed: Arc::default(),
+        }
+    }
+
+    /// The machine of a client.
+    pub fn client_node(&self, number: u64) -> SimNode {
+        let last = u8::try_from(number + 1).unwrap_or(u8::MAX);
+        self.sim
+            .new_node(&format!("client-{number}"), Ipv4Addr::new(10, 0, 2, last))
+    }
+
+    /// A fault had its effect, or a state was seen.
+    pub fn feel(&self, what: &'static str) {
+        let mut felt = self.felt.lock().unwrap_or_else(PoisonError::into_inner);
+        *felt.entry(what).or_default() += 1;
+    }
+
+    /// Whether faults are over.
+    pub fn is_healed(&self) -> bool {
+        self.healed.load(Ordering::SeqCst)
+    }
+
+    /// A piece of client work begins.
+    pub fn begin(&self) {
+        self.open.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// It is done.
+    pub fn done(&self) {
+        self.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,195 @@
+//! The node: the product's own `run_node` and API, in a process that can die and start again.
+//!
+//! Owns: one life after another over one store. Must never: do anything that production's `serve`
+//! does not. Next: `store.rs`, `faults.rs`.
+
+use super::store::WatchedStore;
+use super::{API_PORT, API_TOKEN, SERVER_IP, World};
+use crate::runtime::{SharedStream, SimNode, Stream};
+use fencepost::api::server::{ApiConfig, ApiServer, HttpLimits};
+use fencepost::api::token::TokenDigest;
+use fencepost::net::rt::spawn_local;
+use fencepost::node::lanes::local_lane;
+use fencepost::node::notes::Notes;
+use fencepost::node::{Node, NodeConfig, NodeParts, run_node};
+use fencepost::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
+use fencepost_core::ids::JobId;
+use fencepost_core::job::{Job, JobState};
+use fencepost_core::name::Name;
+use fencepost_core::scheduler_shard::io::FireNote;
+use fencepost_storage::model::Crash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The node and its store.
+#[derive(Clone)]
+pub struct Server {
+    world: World,
+    /// Its machine.
+    pub node: SimNode,
+    /// Its store.
+    pub store: WatchedStore,
+    /// Which life; even while it is down.
+    life: Arc<AtomicU64>,
+    tell_ended: tokio::sync::mpsc::UnboundedSender<u64>,
+}
+
+impl Server {
+    /// A machine with an empty store, not started. The receiver hears of lives that ended
+    /// themselves: the store broke, or the start was refused.
+    pub fn new(world: &World) -> (Server, tokio::sync::mpsc::UnboundedReceiver<u64>) {
+        let node = world.sim.new_node("server", SERVER_IP);
+        let (tell_ended, ended) = tokio::sync::mpsc::unbounded_channel();
+        let store = WatchedStore::new(world, node.clock());
+        let server = Server {
+            world: world.clone(),
+            node,
+            store,
+            life: Arc::default(),
+            tell_ended,
+        };
+        (server, ended)
+    }
+
+    /// The current life; odd while its process runs.
+    pub fn life(&self) -> u64 {
+        self.life.load(Ordering::SeqCst)
+    }
+
+    /// Whether its process runs.
+    pub fn is_up(&self) -> bool {
+        self.life() % 2 == 1
+    }
+
+    /// Ends its process. What the disk keeps is `how`'s.
+    pub fn down(&self, how: Crash) {
+        if !self.is_up() {
+            return;
+        }
+        self.life.fetch_add(1, Ordering::SeqCst);
+        self.world.history.disturb("down", self.world.sim.now());
+        self.node.kill();
+        let unsynced = self.store.model.unsynced();
+        let kept = match how {
+            Crash::Process => unsynced,
+            Crash::Power { kept } => kept,
+        };
+        if kept < unsynced {
+            self.world.feel("seen:unsynced-lost");
+        }
+        self.world
+            .sim
+            .record("server", "crash", &format!("{how:?} of {unsynced} unsynced"));
+        self.store.model.crash(how);
+    }
+
+    /// Starts its process.
+    pub fn up(&self) {
+        if self.is_up() {
+            return;
+        }
+        let life = self.life.fetch_add(1, Ordering::SeqCst) + 1;
+        self.node.restart();
+        let server = self.clone();
+        self.node.run(move || server.run(life));
+    }
+
+    async fn run(self, life: u64) {
+        let node = match run_node(self.config(), self.parts(life)).await {
+            Ok(node) => node,
+            // The process ends; whoever minds it starts it again.
+            Err(error) => {
+                self.world.sim.record("server", "start refused", &error.to_string());
+                let _ = self.tell_ended.send(life);
+                return;
+            }
+        };
+        let (_stop, stopped) = tokio::sync::watch::channel(false);
+        match ApiServer::bind(api_config(), node.gateway.clone()).await {
+            Ok(api) => spawn_local(api.serve(stopped, Duration::from_secs(1))),
+            Err(refusal) => self.world.sim.record("server", "no listener", refusal.code),
+        }
+        self.go_on(&node).await;
+    }
+
+    async fn go_on(&self, node: &Node) {
+        node.ready().await;
+        self.world.sim.record("server", "ready", "");
+        self.world.history.calm("down", self.world.sim.now());
+        std::future::pending::<()>().await;
+    }
+
+    fn config(&self) -> NodeConfig {
+        let options = &self.world.options;
+        let mut config = NodeConfig::new(Name::new("server").expect("a legal name"));
+        config.shards = options.shards;
+        config.slots = options.slots;
+        config.lease = options.lease;
+        config.heartbeat = options.heartbeat;
+        config
+    }
+
+    fn parts(&self, life: u64) -> NodeParts {
+        let stream = Stream::new(self.world.options.seed, &format!("chance of life {life}"));
+        let (dying, sim_node) = (self.tell_ended.clone(), self.node.clone());
+        NodeParts {
+            store: Arc::new(self.store.clone()),
+            cell: 1,
+            clock: self.node.clock(),
+            chance: Arc::new(SharedStream::new(stream)),
+            runner: TargetRunner::new(targets(), HandlerRegistry::default()),
+            lanes: vec![local_lane()],
+            notes: vec![Arc::new(Told(self.world.clone()))],
+            fatal: Arc::new(move |_why| {
+                sim_node.kill();
+                let _ = dying.send(life);
+            }),
+        }
+    }
+}
+
+fn targets() -> TargetsConfig {
+    TargetsConfig::default().allowing(["10.0.1.0/24".parse().expect("a range")])
+}
+
+fn api_config() -> ApiConfig {
+    ApiConfig {
+        listen: (SERVER_IP, API_PORT).into(),
+        host_names: vec![SERVER_IP.to_string()],
+        token: TokenDigest::of(API_TOKEN),
+        targets: targets(),
+        limits: HttpLimits::default(),
+        metrics: None,
+    }
+}
+
+/// News, kept for the checkers.
+struct Told(World);
+
+impl Told {
+    fn keep(&self, job: &Job, what: &str) {
+        let text = format!("{} v{} {:?} {what}", job.id, job.version, job.state);
+        self.0.sim.record("server", "job", &text);
+        self.0.history.lock().moves.push(job.clone());
+    }
+}
+
+impl Notes for Told {
+    fn job_changed(&self, job: &Job) {
+        self.keep(job, "changed");
+    }
+
+    fn attempt_ended(&self, job: &Job) {
+        self.keep(job, "attempt ended");
+    }
+
+    fn job_purged(&self, id: JobId, state: JobState) {
+        self.0.sim.record("server", "purged", &format!("{id} {state:?}"));
+    }
+
+    fn fired(&self, note: &FireNote) {
+        let text = format!("{} {:?} {} {:?}", note.name.1, note.kind, note.nominal.0, note.job);
+        self.0.sim.record("server", "fired", &text);
+    }
+}

@@ -1,0 +1,183 @@
+//! The store of the world: the model store, its fault plan, and a record of what it accepted.
+//!
+//! Owns: slow syncs, unknown outcomes, sync errors, drawn call by call. Must never: change an answer.
+//! Next: `faults.rs` (crashes, outages), `../checkers/one_authority.rs`.
+
+use super::World;
+use crate::history::Accepted;
+use crate::runtime::{NodeClock, Stream};
+use fencepost_core::ids::{Epoch, Holder, Scope};
+use fencepost_core::time::Span;
+use fencepost_storage::model::{CallFate, Fault, FaultPlan, ModelStore};
+use fencepost_storage::store::{
+    Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,
+};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// The model store under watch. Clones share it; it outlives the node's process.
+#[derive(Clone)]
+pub struct WatchedStore {
+    world: World,
+    /// The store itself.
+    pub model: ModelStore,
+}
+
+impl WatchedStore {
+    /// An empty store on this clock, with the run's plan and bug.
+    pub fn new(world: &World, clock: Arc<NodeClock>) -> WatchedStore {
+        let sleeper = clock.clone();
+        let model = ModelStore::new(
+            clock,
+            Arc::new(move |span| fencepost::clock::Clock::sleep(&*sleeper, span)),
+        );
+        model.set_plan(Box::new(Plan {
+            world: world.clone(),
+            stream: Stream::new(world.options.seed, "store"),
+        }));
+        if let Some(bug) = world.options.bug.and_then(crate::bugs::PlantedBug::in_store) {
+            model.plant(bug);
+        }
+        WatchedStore {
+            world: world.clone(),
+            model,
+        }
+    }
+
+    fn note(&self, request: &Commit, answer: &Committed) {
+        let digest = request
+            .batch
+            .digest
+            .first_chunk::<8>()
+            .map_or(0, |d| u64::from_be_bytes(*d));
+        let what = match answer {
+            Committed::Committed(stated) => format!("committed {}", stated.time.0),
+            Committed::Already(_) => "already".to_owned(),
+            Committed::Conflict(why) => format!("conflict {why}"),
+            other => format!("{other:?}"),
+        };
+        let text = format!(
+            "{:?} {} {} {digest:016x} {what}",
+            request.scope, request.epoch.0, request.number.0
+        );
+        self.world.sim.record("store", "commit", &text);
+        if let Committed::Committed(stated) = answer {
+            self.world.history.lock().commits.push(Accepted {
+                scope: request.scope,
+                epoch: request.epoch,
+                holder: request.holder,
+                number: request.number,
+                at: stated.time,
+            });
+        }
+    }
+}
+
+impl Store for WatchedStore {
+    fn open(&self, request: Open) -> BoxFuture<'static, Result<Opened, OpenError>> {
+        let store = self.clone();
+        async move {
+            let scope = request.scope;
+            let answer = store.model.open(request).await;
+            store
+                .world
+                .sim
+                .record("store", "open", &format!("{scope:?} {answer:?}"));
+            answer
+        }
+        .boxed()
+    }
+
+    fn epoch(&self, scope: Scope) -> BoxFuture<'static, Result<Epoch, StoreError>> {
+        self.model.epoch(scope)
+    }
+
+    fn commit(&self, request: Commit) -> BoxFuture<'static, Committed> {
+        let store = self.clone();
+        async move {
+            let answer = store.model.commit(request.clone()).await;
+            store.note(&request, &answer);
+            answer
+        }
+        .boxed()
+    }
+
+    fn check(&self, scope: Scope, holder: Holder, epoch: Epoch) -> BoxFuture<'static, Result<bool, StoreError>> {
+        self.model.check(scope, holder, epoch)
+    }
+
+    fn get(&self, keys: Vec<Vec<u8>>) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>> {
+        self.model.get(keys)
+    }
+
+    fn scan(&self, scan: Scan) -> BoxFuture<'static, Result<Vec<KeyValue>, StoreError>> {
+        self.model.scan(scan)
+    }
+
+    fn now(&self, scope: Scope) -> BoxFuture<'static, Result<Stated, StoreError>> {
+        self.model.now(scope)
+    }
+
+    fn is_full(&self) -> bool {
+        self.model.is_full()
+    }
+
+    fn describe(&self) -> StoreFacts {
+        self.model.describe()
+    }
+}
+
+/// What befalls calls of the store while faults last.
+struct Plan {
+    world: World,
+    stream: Stream,
+}
+
+impl Plan {
+    fn write(&mut self) -> CallFate {
+        let usual = self.stream.between(50, 2_000);
+        let slow = self.stream.between(10_000, 4_000_000);
+        let drawn = self.stream.between(0, 9_999);
+        let faults = self.world.options.faults;
+        let is_on = |family: bool| family && !self.world.is_healed();
+        let fault = match drawn {
+            0..=199 if is_on(faults.unknown) => Some(Fault::AnswerLost),
+            200..=399 if is_on(faults.unknown) => Some(Fault::RequestLost),
+            400..=499 if is_on(faults.unknown) => Some(Fault::Unavailable),
+            500..=519 if is_on(faults.sick) => Some(Fault::SyncError),
+            _ => None,
+        };
+        let is_slow = is_on(faults.slow) && drawn % 20 == 0;
+        if is_slow {
+            self.world.feel("slow");
+        }
+        match fault {
+            Some(Fault::SyncError) => self.world.feel("sick"),
+            Some(_) => self.world.feel("unknown"),
+            None => {}
+        }
+        CallFate {
+            delay: Span(usual / 4),
+            sync_delay: Span(if is_slow { slow } else { usual }),
+            fault,
+        }
+    }
+}
+
+impl FaultPlan for Plan {
+    fn on_commit(&mut self, _request: &Commit) -> CallFate {
+        self.write()
+    }
+
+    fn on_open(&mut self, _request: &Open) -> CallFate {
+        self.write()
+    }
+
+    fn on_read(&mut self) -> CallFate {
+        CallFate {
+            delay: Span(self.stream.between(0, 300)),
+            ..CallFate::default()
+        }
+    }
+}

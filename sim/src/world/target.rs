@@ -1,0 +1,186 @@
+//! The target: a real HTTP server on a machine of its own, with a ledger outside all nodes.
+//!
+//! Owns: effects, applied once per key (`/key`) or under the highest token after sealing (`/token`);
+//! and how it misbehaves. Must never: tell the product anything but HTTP. Next: `clients.rs`.
+
+use super::{TARGET_IP, TARGET_PORT, World};
+use crate::history::Call;
+use crate::runtime::{Stream, sleep_here};
+use fencepost::net::rt::{HyperIo, HyperTimer, spawn_local};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response, StatusCode};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the target remembers.
+#[derive(Default)]
+struct Ledger {
+    keys: BTreeSet<String>,
+    /// Highest token seen for an intent, and whether its effect is there.
+    lines: BTreeMap<String, (String, bool)>,
+}
+
+#[derive(Clone)]
+struct Target {
+    world: World,
+    ledger: Arc<Mutex<Ledger>>,
+    stream: Arc<Mutex<Stream>>,
+}
+
+/// How one call is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    Prompt,
+    Slow(u64),
+    FailsBefore,
+    FailsAfter,
+    DropsBefore,
+    DropsAfter,
+    Hangs,
+}
+
+/// Starts the target.
+pub fn start(world: &World) {
+    let node = world.sim.new_node("target", TARGET_IP);
+    let target = Target {
+        world: world.clone(),
+        ledger: Arc::default(),
+        stream: Arc::new(Mutex::new(Stream::new(world.options.seed, "target"))),
+    };
+    node.run(move || listen(target));
+}
+
+async fn listen(target: Target) {
+    let listener = tokio::net::TcpListener::bind((TARGET_IP, TARGET_PORT)).await;
+    let Ok(listener) = listener else {
+        return;
+    };
+    while let Ok((stream, _)) = listener.accept().await {
+        let target = target.clone();
+        spawn_local(async move {
+            let service = hyper::service::service_fn(move |request| answer(target.clone(), request));
+            let mut builder = hyper::server::conn::http1::Builder::new();
+            builder.timer(HyperTimer);
+            let _ = builder.serve_connection(HyperIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn answer(target: Target, request: Request<Incoming>) -> io::Result<Response<Full<Bytes>>> {
+    let (parts, body) = request.into_parts();
+    let bytes = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let header = |name: &str| {
+        let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default().to_owned()
+    };
+    let payload: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    let mut intent = payload.get("intent").and_then(Value::as_str).unwrap_or("?").to_owned();
+    let scheduled_for = header("fencepost-scheduled-for");
+    if intent.starts_with('s') {
+        intent = format!("{intent}@{scheduled_for}");
+    }
+    let call = Call {
+        at: target.world.sim.now(),
+        intent,
+        key: header("idempotency-key"),
+        token: header("fencepost-token"),
+        attempt: header("fencepost-attempt").parse().unwrap_or(0),
+        scheduled_for,
+        honours_key: parts.uri.path() == "/key",
+        applied: false,
+    };
+    target.treat(call).await
+}
+
+impl Target {
+    async fn treat(&self, call: Call) -> io::Result<Response<Full<Bytes>>> {
+        let manner = self.manner();
+        if !matches!(manner, Manner::Prompt | Manner::Slow(_)) {
+            self.world.feel("target");
+        }
+        match manner {
+            Manner::FailsBefore | Manner::DropsBefore => {
+                self.note(call, false);
+                return match manner {
+                    Manner::DropsBefore => Err(io::Error::other("dropped before the effect")),
+                    _ => reply(StatusCode::INTERNAL_SERVER_ERROR),
+                };
+            }
+            Manner::Slow(micros) => sleep_here(micros).await,
+            Manner::Prompt | Manner::FailsAfter | Manner::DropsAfter | Manner::Hangs => {}
+        }
+        let (status, applied) = lock(&self.ledger).apply(&call);
+        self.note(call, applied);
+        match manner {
+            Manner::FailsAfter => reply(StatusCode::BAD_GATEWAY),
+            Manner::DropsAfter => Err(io::Error::other("dropped after the effect")),
+            Manner::Hangs => {
+                sleep_here(10_000_000).await;
+                reply(status)
+            }
+            _ => reply(status),
+        }
+    }
+
+    fn manner(&self) -> Manner {
+        let mut stream = lock(&self.stream);
+        let drawn = stream.between(0, 99);
+        let slow = stream.between(1_000, 2_500_000);
+        if !self.world.options.faults.target || self.world.is_healed() {
+            return if drawn < 20 {
+                Manner::Slow(slow / 10)
+            } else {
+                Manner::Prompt
+            };
+        }
+        match drawn {
+            0..=9 => Manner::Slow(slow),
+            10..=16 => Manner::FailsBefore,
+            17..=23 => Manner::FailsAfter,
+            24..=28 => Manner::DropsBefore,
+            29..=35 => Manner::DropsAfter,
+            36..=38 => Manner::Hangs,
+            _ => Manner::Prompt,
+        }
+    }
+
+    fn note(&self, mut call: Call, applied: bool) {
+        call.applied = applied;
+        let text = format!(
+            "{} {} {} attempt {} applied {applied}",
+            call.intent, call.key, call.token, call.attempt
+        );
+        self.world.sim.record("target", "call", &text);
+        self.world.history.lock().calls.push(call);
+    }
+}
+
+impl Ledger {
+    /// The status to answer with, and whether the effect was applied now.
+    fn apply(&mut self, call: &Call) -> (StatusCode, bool) {
+        if call.honours_key {
+            return (StatusCode::OK, self.keys.insert(call.key.clone()));
+        }
+        let (highest, is_there) = self.lines.entry(call.intent.clone()).or_default();
+        if call.token < *highest {
+            return (StatusCode::CONFLICT, false);
+        }
+        highest.clone_from(&call.token);
+        let applies = !*is_there;
+        *is_there = true;
+        (StatusCode::OK, applies)
+    }
+}
+
+fn reply(status: StatusCode) -> io::Result<Response<Full<Bytes>>> {
+    let mut response = Response::new(Full::new(Bytes::new()));
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
