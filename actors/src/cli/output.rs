@@ -155,6 +155,10 @@ pub fn show_table(out: &mut dyn Write, heads: Vec<&str>, rows: Vec<Vec<String>>)
         let clean = |row: &Vec<String>| row.iter().map(|cell| one_line(cell)).collect::<Vec<_>>().join("\t");
         return rows.iter().try_for_each(|row| put(out, &clean(row)));
     }
+    if rows.is_empty() {
+        eprintln!("nothing to show");
+        return Ok(());
+    }
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(heads).add_rows(rows);

@@ -1,8 +1,24 @@
 //! `docs/cli.md` is made from the grammar and the table of exit codes; `BLESS=1` rewrites it.
 
 use fencepost::problem::EXITS;
+use fencepost::process::exit;
 use std::fmt::Write as _;
 use std::path::Path;
+
+const SERVER_EXITS: &[(u8, &str)] = &[
+    (exit::STOPPED, "told to stop (TERM, Ctrl-C), drained and stopped"),
+    (exit::STORE_BROKEN, "the store is broken: nothing more was acknowledged"),
+    (exit::PANIC, "a part of the server failed; report it"),
+    (
+        exit::STORE_REFUSED,
+        "the store was not opened: damaged, newer, or in use by another process",
+    ),
+    (
+        exit::LISTEN_REFUSED,
+        "the address cannot be listened on, or is not loopback",
+    ),
+    (exit::SECOND_SIGNAL, "a second signal: stopped at once, without a drain"),
+];
 
 const HEAD: &str = "# The command line
 
@@ -25,7 +41,12 @@ fn render() -> String {
     for (exit, meaning) in EXITS {
         writeln!(page, "| {} | {meaning} |", *exit as u8).unwrap();
     }
-    page.push_str("\n9 and 10 are reserved. A running server ends with codes of its own, see its own page of help.\n");
+    page.push_str(
+        "\n9 and 10 are reserved. `serve` and `dev` end with codes of their own:\n\n| code | meaning |\n|---|---|\n",
+    );
+    for (code, meaning) in SERVER_EXITS {
+        writeln!(page, "| {code} | {meaning} |").unwrap();
+    }
     let mut grammar = fencepost::cli::grammar();
     grammar.build();
     for command in grammar.get_subcommands() {
