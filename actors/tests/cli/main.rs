@@ -5,7 +5,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod faults;
-mod guide;
 mod import;
 mod page;
 mod server;

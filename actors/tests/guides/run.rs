@@ -83,6 +83,14 @@ impl Room<'_> {
             .env("PATH", path)
             .env("HOME", self.folder)
             .env("LC_ALL", "C.UTF-8");
+        for name in [
+            "FENCEPOST_TOKEN",
+            "FENCEPOST_TOKEN_FILE",
+            "FENCEPOST_TZ",
+            "FENCEPOST_DATA",
+        ] {
+            command.env_remove(name);
+        }
         command.envs(self.environment.iter().map(|(name, value)| (*name, value.as_str())));
         command
     }
