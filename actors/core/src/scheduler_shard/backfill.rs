@@ -170,9 +170,13 @@ impl Live {
             }
         }
         if count > 0 {
+            // No crumbs without an occurrence on either side.
+            let table = &version.timetable;
+            let is_first = table.next_after(span.from) == table.next_after(from);
+            let is_last = table.next_after(at).is_none_or(|next| next > span.to);
             choice.stretches.push(Stretch {
-                from,
-                to: at,
+                from: if is_first { span.from } else { from },
+                to: if is_last { span.to } else { at },
                 count,
                 span,
                 is_open,

@@ -181,6 +181,8 @@ pub(super) fn judge(spec: &ScheduleSpec, case: &Case, now: StoreTime) -> FateKin
         return FateKind::Expired;
     }
     match late <= spec.tolerance {
+        // What a person makes up was not fired when it was due.
+        true if is_made_up => FateKind::FiredLate,
         true => FateKind::FiredOnTime,
         false if spec.misfire == MisfirePolicy::Skip && !is_made_up => FateKind::SkippedMisfire,
         false => FateKind::FiredLate,
