@@ -107,11 +107,7 @@ async fn claim_shards(
     Ok(())
 }
 
-async fn commit_as_coordinator(
-    parts: &NodeParts,
-    node: &Name,
-    writes: &[Write],
-) -> Result<(), StartError> {
+async fn commit_as_coordinator(parts: &NodeParts, node: &Name, writes: &[Write]) -> Result<(), StartError> {
     let (store, scope) = (&parts.store, Scope::Coordinator);
     let holder = draw_holder(&*parts.chance);
     let expected = store.epoch(scope).await?;
