@@ -236,7 +236,8 @@ impl ShardActor {
     /// Numbers a step's writes and releases what need not wait.
     fn stamp(&mut self, out: Out<ShardEffect>, ctx: &mut Context<ShardActor>) {
         let Some(open) = self.open.as_mut() else { return };
-        let (at_once, held): (Vec<_>, Vec<_>) = out.effects.into_iter().partition(may_overtake);
+        let at_once = |effect: &ShardEffect| cfg!(feature = "planted-ack-before-commit") || may_overtake(effect);
+        let (at_once, held): (Vec<_>, Vec<_>) = out.effects.into_iter().partition(at_once);
         #[cfg_attr(not(madsim), allow(unused_mut))]
         let mut released = open.log.stamp(out.writes, held);
         #[cfg(madsim)]

@@ -1,0 +1,20 @@
+//! The real binary as real processes on real folders: killed, stopped, filled up, damaged, and used.
+//!
+//! Owns: evidence that only a process can give. Start at `server.rs` (the process), `sink.rs` (the service that
+//! jobs call), then `kill/` (the kill test) and one file per story. Next: `sim/` for what a process cannot show.
+#![cfg(not(madsim))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test of processes and real time"
+)]
+
+mod api;
+mod drain;
+mod kill;
+mod pace;
+mod refusals;
+mod server;
+mod sink;
+mod worker_killer;

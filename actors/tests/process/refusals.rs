@@ -1,0 +1,96 @@
+//! Folders that a server must not open: in use, newer, damaged. It says so and ends with its own code.
+//!
+//! Owns: the words a person reads. Next: `storage`, which has every kind of damage.
+
+use crate::pace::until_true;
+use crate::server::{Place, Server};
+use serde_json::json;
+
+const REFUSED: Option<i32> = Some(72);
+
+/// A folder with some jobs in it, its server stopped.
+fn filled(kill: bool) -> Place {
+    let mut place = Place::new(&[]);
+    let mut server = place.start();
+    let mut api = server.api();
+    for n in 0..20 {
+        let body = json!({"target": {"type": "handler", "name": "noop"}, "payload": n, "delay": "1h"});
+        api.post("/v1/jobs", &body).expect(201);
+    }
+    if kill {
+        server.kill();
+    } else {
+        server.terminate();
+        assert_eq!(server.exit_code(), Some(0), "{}", server.said());
+    }
+    place
+}
+
+fn refused(place: &mut Place) -> String {
+    let mut server: Server = place.spawn();
+    assert_eq!(server.exit_code(), REFUSED, "{}", server.said());
+    server.said()
+}
+
+#[test]
+fn a_second_process_on_a_folder_is_refused_and_the_first_goes_on() {
+    let mut place = Place::new(&[]);
+    let server = place.start();
+    let said = refused(&mut place);
+    for word in ["store_locked", "in use by process", "stop the other process"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    assert!(said.contains(&server.pid().to_string()), "names the other: {said}");
+    server.api().get("/readyz").expect(200);
+}
+
+#[test]
+fn a_folder_of_a_newer_version_is_refused_untouched() {
+    let mut place = filled(false);
+    let identity = place.data().join("IDENTITY");
+    let text = std::fs::read_to_string(&identity).unwrap();
+    std::fs::write(&identity, text.replace("fencepost-store 1", "fencepost-store 2")).unwrap();
+    let said = refused(&mut place);
+    for word in ["store_newer", "has format 2", "start the version that wrote it"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    std::fs::write(&identity, text).unwrap();
+    assert_eq!(job_count(&mut place), 20);
+}
+
+#[test]
+fn a_journal_cut_short_is_refused_by_name_and_opens_again_when_it_is_put_back() {
+    let mut place = filled(true);
+    let journal = place.data().join("db/0.jnl");
+    let whole = std::fs::read(&journal).unwrap();
+    let end = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    for cut in [1, 100, end / 2] {
+        std::fs::write(&journal, &whole[..end - cut]).unwrap();
+        let said = refused(&mut place);
+        for word in ["store_damaged", "0.jnl", "acknowledged up to sequence"] {
+            assert!(said.contains(word), "{cut} bytes cut, {word}: {said}");
+        }
+    }
+    std::fs::remove_file(&journal).unwrap();
+    assert!(refused(&mut place).contains("journal"));
+    std::fs::write(&journal, &whole).unwrap();
+    assert_eq!(job_count(&mut place), 20);
+}
+
+fn job_count(place: &mut Place) -> usize {
+    let mut api_of = place.start();
+    let page = api_of.api().get("/v1/jobs?limit=1000").expect(200);
+    api_of.terminate();
+    assert_eq!(api_of.exit_code(), Some(0));
+    page["items"].as_array().unwrap().len()
+}
+
+#[test]
+fn a_port_in_use_is_refused_with_its_own_code() {
+    let mut first = Place::new(&[]);
+    let server = first.start();
+    let mut second = Place::new(&[]).listening_on(server.address());
+    let mut other = second.spawn();
+    assert_eq!(other.exit_code(), Some(73), "{}", other.said());
+    until_true("the first", || server.api().get("/livez").status == 200);
+}

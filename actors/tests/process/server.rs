@@ -1,0 +1,182 @@
+//! The real binary as a process of its own, on a folder that outlives it.
+//!
+//! Owns: starting, killing and stopping by process id. Must never: leave a process behind.
+
+use super::api::Api;
+use super::pace::{self, until};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// A data folder, and how servers are started on it.
+pub struct Place {
+    folder: tempfile::TempDir,
+    words: Vec<String>,
+    environment: Vec<(String, String)>,
+    listen: SocketAddr,
+    starts: usize,
+}
+
+impl Place {
+    /// A fresh folder; servers may call loopback and run commands.
+    pub fn new(words: &[&str]) -> Place {
+        let usual = ["--allow-commands", "--allow-address", "127.0.0.0/8", "--log-level", "warn"];
+        Place {
+            folder: tempfile::tempdir().unwrap(),
+            words: usual.iter().chain(words).map(|word| (*word).to_owned()).collect(),
+            environment: Vec::new(),
+            listen: "127.0.0.1:0".parse().unwrap(),
+            starts: 0,
+        }
+    }
+
+    /// Also starts servers with this variable.
+    pub fn with_variable(mut self, name: &str, value: &str) -> Place {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts servers on this address.
+    pub fn listening_on(mut self, address: SocketAddr) -> Place {
+        self.listen = address;
+        self
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The store.
+    pub fn data(&self) -> PathBuf {
+        self.path().join("data")
+    }
+
+    /// Keeps the folder for a look; says where it is.
+    pub fn keep(&mut self) -> PathBuf {
+        self.folder.disable_cleanup(true);
+        self.path().to_owned()
+    }
+
+    /// A started process that may not serve yet, or never.
+    pub fn spawn(&mut self) -> Server {
+        self.starts += 1;
+        let said = self.path().join(format!("said-{}", self.starts));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        command.arg("serve").arg("--data").arg(self.data());
+        command.arg("--listen").arg(self.listen.to_string()).args(&self.words);
+        for name in ["FENCEPOST_LOG", "FENCEPOST_TOKEN", "FENCEPOST_TOKEN_FILE"] {
+            command.env_remove(name);
+        }
+        command.envs(self.environment.iter().cloned());
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&said).unwrap())
+            .spawn()
+            .unwrap();
+        std::fs::write(self.path().join("pid"), child.id().to_string()).unwrap();
+        Server {
+            child,
+            said,
+            token: self.data().join("token"),
+            address: None,
+            ended: None,
+        }
+    }
+
+    /// A server that is ready. The next one on this folder listens on the same port.
+    pub fn start(&mut self) -> Server {
+        let mut server = self.spawn();
+        server.wait_until_ready();
+        self.listen = server.address();
+        server
+    }
+}
+
+/// A server process; killed when dropped.
+pub struct Server {
+    child: Child,
+    said: PathBuf,
+    token: PathBuf,
+    address: Option<SocketAddr>,
+    ended: Option<ExitStatus>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Server {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it wrote to standard error so far.
+    pub fn said(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.said).unwrap()).into_owned()
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address.unwrap()
+    }
+
+    /// A client with this server's token.
+    pub fn api(&self) -> Api {
+        let token = std::fs::read_to_string(&self.token).unwrap();
+        Api::new(self.address(), token.trim())
+    }
+
+    fn wait_until_ready(&mut self) {
+        let address = until("the server's address", || {
+            let said = self.said();
+            if let Ok(Some(status)) = self.child.try_wait() {
+                panic!("the server ended with {status}:\n{said}");
+            }
+            let line = said.lines().find(|line| line.contains(" on http://") && said.contains('\n'))?;
+            line.rsplit_once("http://")?.1.trim().parse().ok()
+        });
+        self.address = Some(address);
+        let mut api = Api::new(address, "");
+        let ready = pace::within(pace::LONG, || {
+            let answer = api.call("GET", "/readyz", &[], None).ok()?;
+            (answer.status == 200).then_some(())
+        });
+        assert!(ready.is_some(), "never ready:\n{}", self.said());
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Ends it as a power cut of the process would: no word of warning.
+    pub fn kill(mut self) {
+        self.signal(Signal::KILL);
+        self.ended = Some(self.child.wait().unwrap());
+    }
+
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.ended = self.ended.or(self.child.try_wait().unwrap());
+        self.ended.is_some()
+    }
+
+    /// Waits for its end: the exit code, or nothing where a signal ended it.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        let what = format!("the end of process {}", self.pid());
+        let status = until(&what, || self.child.try_wait().unwrap());
+        self.ended = Some(status);
+        status.code()
+    }
+}

@@ -1,0 +1,85 @@
+//! A job that kills its worker each time (BEH-R02): it dies at its cap, and others are hardly charged for it.
+//!
+//! Owns: the command that kills the server it runs under. Next: `kill/` for kills from outside.
+
+use crate::pace;
+use crate::server::{Place, Server};
+use crate::sink::{Say, Sink};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// Kills the server by the id that the test wrote down when it started it.
+fn killer(place: &Place) -> Value {
+    let script = format!("kill -KILL $(cat {})", place.path().join("pid").display());
+    json!({
+        "target": {"type": "command", "argv": [script], "shell": true},
+        "retry": {"attempts": 3, "backoff": "2s", "cap": "2s"},
+    })
+}
+
+/// Starts it again whenever it was killed, until the job is finished; gives the server and the kills.
+fn serve_until_finished(place: &mut Place, mut server: Server, id: &str) -> (Server, usize) {
+    let mut kills = 0;
+    let finished = |server: &mut Server| {
+        let path = format!("/v1/jobs/{id}");
+        let answer = server.api().call("GET", &path, &[], None).ok()?;
+        Some(answer.body["ended_at"].is_string())
+    };
+    pace::until_true("the end of the killer", || {
+        if server.has_ended() {
+            kills += 1;
+            assert!(kills <= 3, "it was started a fourth time");
+            server = place.start();
+        }
+        finished(&mut server) == Some(true)
+    });
+    (server, kills)
+}
+
+fn attempts(server: &Server, id: &str) -> Vec<Value> {
+    let list = server.api().get(&format!("/v1/jobs/{id}/attempts")).expect(200);
+    list["items"].as_array().unwrap().clone()
+}
+
+#[test]
+fn beh_r02_a_job_that_kills_its_worker_is_dead_after_three_and_others_pay_once() {
+    let killed_once = Arc::new(AtomicBool::new(false));
+    let seen = killed_once.clone();
+    // Holds every call until the first kill; afterwards all succeed.
+    let sink = Sink::start(move |_| if seen.load(Ordering::SeqCst) { Say::Status(200, "") } else { Say::Silence });
+    let mut place = Place::new(&[]);
+    let server = place.start();
+    let mut api = server.api();
+    let make = |api: &mut crate::api::Api, body: &Value| {
+        let made = api.post("/v1/jobs", body).expect(201);
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let innocent = json!({
+        "target": {"type": "http", "url": sink.url("/innocent")}, "retry": {"attempts": 5, "backoff": "1ms", "cap": "1ms"},
+    });
+    let innocents: Vec<String> = (0..20).map(|_| make(&mut api, &innocent)).collect();
+    let later = json!({"target": {"type": "handler", "name": "noop"}, "delay": "4s"});
+    let later = make(&mut api, &later);
+    pace::until_true("all innocents running", || {
+        innocents.iter().all(|id| api.get(&format!("/v1/jobs/{id}")).expect(200)["state"] == "running")
+    });
+    let id = make(&mut api, &killer(&place));
+    let mut first = server;
+    first.exit_code();
+    killed_once.store(true, Ordering::SeqCst);
+    let (server, kills) = serve_until_finished(&mut place, first, &id);
+    assert_eq!(kills, 3);
+    let dead = server.api().get(&format!("/v1/jobs/{id}")).expect(200);
+    assert_eq!((&dead["state"], &dead["reason"]), (&json!("dead"), &json!("worker lost")), "{dead}");
+    let lost: Vec<_> = attempts(&server, &id).iter().map(|a| a["result"].clone()).collect();
+    assert_eq!(lost, ["worker_lost"; 3]);
+    let listed = server.api().get("/v1/dead").expect(200);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
+    for id in innocents.iter().chain([&later]) {
+        let job = server.api().get(&format!("/v1/jobs/{id}/wait?timeout=30")).expect(200);
+        assert_eq!(job["state"], "succeeded", "{job}");
+        let lost = attempts(&server, id).iter().filter(|a| a["result"] == "worker_lost").count();
+        assert!(lost <= 1, "{id} was charged {lost} times");
+    }
+}
