@@ -170,6 +170,7 @@ impl ShardActor {
         self.stamp(out, ctx);
         tracing::debug!(shard = facts.shard.0, epoch = facts.epoch.0, "shard open");
         self.hint_workers();
+        self.take_early_offers(ctx);
         self.step(ShardInput::Tick, ctx);
     }
 

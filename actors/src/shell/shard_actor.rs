@@ -53,6 +53,8 @@ pub struct ShardActor {
     pub(crate) life: u64,
     pub(crate) open: Option<Box<OpenShard>>,
     pub(crate) links: BTreeMap<WorkerId, WorkerLink>,
+    /// Offers that came while the shard was not open yet, the last of each worker.
+    pub(crate) early: BTreeMap<WorkerId, FromWorker>,
     pub(crate) replies: BTreeMap<ReplyTo, Answering>,
     next_reply: u64,
     pub(crate) timer: Option<(Monotonic, SpawnHandle)>,
@@ -72,6 +74,7 @@ impl ShardActor {
             life: 0,
             open: None,
             links: BTreeMap::new(),
+            early: BTreeMap::new(),
             replies: BTreeMap::new(),
             next_reply: 0,
             timer: None,
@@ -161,10 +164,20 @@ impl ShardActor {
     }
 
     fn on_worker(&mut self, worker: WorkerId, message: FromWorker, ctx: &mut Context<ShardActor>) {
-        if self.open.is_none() || (self.draining && matches!(message, FromWorker::Offer { .. })) {
-            return;
+        match (&message, self.open.is_some()) {
+            (FromWorker::Offer { .. }, _) if self.draining => {}
+            (FromWorker::Offer { .. }, false) => drop(self.early.insert(worker, message)),
+            (_, false) => {}
+            (_, true) => self.gather_worker(worker, message, ctx),
         }
-        self.gather_worker(worker, message, ctx);
+    }
+
+    /// Takes up the offers that came before the shard was open: their workers would repeat them only
+    /// after a while. The time they lay here makes their leases end early at the worker, which is safe.
+    pub(crate) fn take_early_offers(&mut self, ctx: &mut Context<ShardActor>) {
+        for (worker, offer) in std::mem::take(&mut self.early) {
+            self.on_worker(worker, offer, ctx);
+        }
     }
 
     fn probe(&self) -> ShardProbe {
@@ -203,6 +216,7 @@ impl Handler<ToShard> for ShardActor {
             ToShard::WorkerHere(worker, link) => self.on_worker_here(worker, link),
             ToShard::WorkerGone(worker) => {
                 self.links.remove(&worker);
+                self.early.remove(&worker);
             }
             ToShard::Worker(worker, message) => self.on_worker(worker, message, ctx),
             ToShard::Probe(answer) => {
