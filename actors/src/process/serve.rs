@@ -18,6 +18,7 @@ use crate::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
 use crate::telemetry::console::ConsoleNotes;
 use crate::telemetry::logging::{self, LogFormat, LogNotes};
 use crate::telemetry::metrics::{self, MetricNotes};
+use fencepost_core::refusal::Refusal;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fencepost_storage::fjall_store::{FjallStore, NewStore, Options};
 use fencepost_storage::model::ModelStore;
@@ -62,6 +63,11 @@ impl Refused {
             code,
             why: why.to_string(),
         }
+    }
+
+    /// With the refusal's code and what to do next.
+    fn of(code: u8, refusal: &Refusal) -> Refused {
+        Refused::new(code, format!("{refusal}: {}", refusal.hint))
     }
 }
 
@@ -126,7 +132,10 @@ fn open_store(
         cell: draw(),
     };
     let started = FjallStore::start(folder, Options::new(fresh, ticking).on_broken(store_broke));
-    let store = started.map_err(|error| Refused::new(exit::STORE_REFUSED, error))?;
+    let store = started.map_err(|error| {
+        let why = format!("{error} ({}): {}", error.code(), error.next_step());
+        Refused::new(exit::STORE_REFUSED, why)
+    })?;
     let cell = store.identity().cell;
     Ok((Arc::new(store), cell))
 }
@@ -174,7 +183,7 @@ async fn bind_api(
     let draw = || (u128::from(draw_u64(chance)) << 64) | u128::from(draw_u64(chance));
     let token = match &options.folder {
         Some(folder) => read_or_make_token(folder, [draw(), draw()])
-            .map_err(|refusal| Refused::new(exit::STORE_REFUSED, refusal))?,
+            .map_err(|refusal| Refused::of(exit::STORE_REFUSED, &refusal))?,
         None => token_text([draw(), draw()]),
     };
     let config = ApiConfig {
@@ -191,7 +200,7 @@ async fn bind_api(
     }
     ApiServer::bind(config, gateway)
         .await
-        .map_err(|refusal| Refused::new(exit::LISTEN_REFUSED, refusal))
+        .map_err(|refusal| Refused::of(exit::LISTEN_REFUSED, &refusal))
 }
 
 fn announce(options: &ServeOptions, address: SocketAddr) {

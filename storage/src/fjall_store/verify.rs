@@ -150,9 +150,14 @@ pub(super) fn noted(folder: &Folder) -> Result<(), StartError> {
         return Ok(());
     }
     let text = fs::read_to_string(&path).map_err(StartError::io(&path))?;
+    let what = text.lines().next().unwrap_or("?");
+    let acknowledged = text.lines().find_map(|line| line.strip_prefix("acknowledged ")?.parse().ok());
     Err(StartError::Damaged {
-        what: format!("{} (found by an earlier start)", text.lines().next().unwrap_or("?")),
-        acknowledged: 0,
+        what: format!(
+            "{what}; an earlier start found this and wrote it into the file DAMAGED, to be deleted only when the whole \
+             folder is put back from a copy"
+        ),
+        acknowledged: acknowledged.unwrap_or(0),
         found: 0,
     })
 }
