@@ -117,12 +117,14 @@ impl Live {
             return Err(refusals::version_differs(seen, from));
         }
         let effective_at = step.now.store.max(self.cursor.nominal);
+        let first = self.versions.values().next();
+        let created_at = first.map_or(step.now.store, |first| first.definition.created_at);
         let definition = ScheduleDefinition {
             tenant: self.cursor.tenant.clone(),
             name: self.cursor.name.clone(),
             incarnation: self.cursor.incarnation,
             version: from + 1,
-            created_at: step.now.store,
+            created_at,
             effective_at,
             spec: edit.spec,
         };

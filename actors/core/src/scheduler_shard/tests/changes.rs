@@ -246,6 +246,12 @@ fn edits_leave_a_history() {
     });
     use EditKind::*;
     assert_eq!(kinds.collect::<Vec<_>>(), [Created, Paused, Resumed, Edited, RunNow]);
+    let made = world.rows.values().filter_map(|row| match row {
+        Row::Definition(row) => Some((row.version, row.created_at == row.effective_at)),
+        _ => None,
+    });
+    let made: Vec<_> = made.collect();
+    assert_eq!(made, [(1, true), (2, false)], "an edit is no new creation");
 }
 
 #[test]
