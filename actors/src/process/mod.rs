@@ -12,5 +12,7 @@ pub mod say;
 pub mod serve;
 #[cfg(not(madsim))]
 mod signals;
+#[cfg(all(feature = "test-switches", not(madsim)))]
+pub mod switches;
 #[cfg(not(madsim))]
 pub mod threads;

@@ -131,7 +131,13 @@ fn open_store(
         store: draw(),
         cell: draw(),
     };
-    let started = FjallStore::start(folder, Options::new(fresh, ticking).on_broken(store_broke));
+    let settings = Options::new(fresh, ticking).on_broken(store_broke);
+    #[cfg(feature = "test-switches")]
+    let settings = Options {
+        free_space: Some(Box::new(crate::process::switches::SwitchedSpace)),
+        ..settings
+    };
+    let started = FjallStore::start(folder, settings);
     let store = started.map_err(|error| {
         let why = format!("{error} ({}): {}", error.code(), error.next_step());
         Refused::new(exit::STORE_REFUSED, why)

@@ -222,6 +222,8 @@ impl ShardActor {
         while let Some(open) = self.open.as_mut()
             && let Some(input) = open.inbox.pop_front()
         {
+            #[cfg(feature = "test-switches")]
+            crate::process::switches::panic_in("shard");
             let mut out = Out::default();
             let now = open.now(mono);
             open.machine.step(now, input, &mut out);

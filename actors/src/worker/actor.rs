@@ -72,6 +72,8 @@ impl WorkerActor {
     }
 
     fn step(&mut self, input: WorkerInput, ctx: &mut Context<WorkerActor>) {
+        #[cfg(feature = "test-switches")]
+        crate::process::switches::panic_in("worker");
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             let now = self.parts.clock.mono();

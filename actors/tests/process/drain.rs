@@ -62,7 +62,9 @@ fn a_drain_under_load_finishes_what_runs_begins_nothing_and_loses_nothing() {
         gate.set(false);
         let mut server = place.start();
         let mut api = server.api();
-        let made: Vec<Value> = (0..30).map(|_| api.post("/v1/jobs", &call(&sink.url("/"))).expect(201)).collect();
+        let made: Vec<Value> = (0..30)
+            .map(|_| api.post("/v1/jobs", &call(&sink.url("/"))).expect(201))
+            .collect();
         until_true("eight attempts in flight", || gate.waiting.load(Ordering::SeqCst) == 8);
         server.terminate();
         until_true("not ready", || ready(&mut api) == Some(503));
@@ -77,7 +79,11 @@ fn a_drain_under_load_finishes_what_runs_begins_nothing_and_loses_nothing() {
         for job in &made {
             let id = job["id"].as_str().unwrap();
             let job = next.api().get(&format!("/v1/jobs/{id}/wait?timeout=60")).expect(200);
-            assert_eq!((&job["state"], &job["attempt_count"]), (&json!("succeeded"), &json!(1)), "{job}");
+            assert_eq!(
+                (&job["state"], &job["attempt_count"]),
+                (&json!("succeeded"), &json!(1)),
+                "{job}"
+            );
         }
         next.terminate();
         assert_eq!(next.exit_code(), Some(0));
@@ -111,19 +117,34 @@ fn nothing_is_granted_once_a_drain_began() {
 fn what_does_not_end_within_the_limit_is_stopped_and_runs_again_after_the_start() {
     let held = Arc::new(AtomicBool::new(true));
     let hold = held.clone();
-    let sink = Sink::start(move |_| if hold.load(Ordering::SeqCst) { Say::Silence } else { Say::Status(200, "") });
+    let sink = Sink::start(move |_| {
+        if hold.load(Ordering::SeqCst) {
+            Say::Silence
+        } else {
+            Say::Status(200, "")
+        }
+    });
     let mut place = Place::new(&["--drain", "300ms"]);
     let mut server = place.start();
     let mut api = server.api();
     let body = json!({"target": {"type": "http", "url": sink.url("/")}, "retry": {"attempts": 3, "backoff": "1ms"}});
-    let id = api.post("/v1/jobs", &body).expect(201)["id"].as_str().unwrap().to_owned();
-    until_true("it runs", || api.get(&format!("/v1/jobs/{id}")).expect(200)["state"] == "running");
+    let id = api.post("/v1/jobs", &body).expect(201)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    until_true("it runs", || {
+        api.get(&format!("/v1/jobs/{id}")).expect(200)["state"] == "running"
+    });
     server.terminate();
     let (code, took) = pace::took(|| server.exit_code());
     assert_eq!(code, Some(0), "{}", server.said());
     assert!(took < Duration::from_secs(20), "the limit was 300 ms, it took {took:?}");
     held.store(false, Ordering::SeqCst);
-    let job = place.start().api().get(&format!("/v1/jobs/{id}/wait?timeout=60")).expect(200);
+    let job = place
+        .start()
+        .api()
+        .get(&format!("/v1/jobs/{id}/wait?timeout=60"))
+        .expect(200);
     assert_eq!(job["state"], "succeeded", "{job}");
 }
 
@@ -131,13 +152,24 @@ fn what_does_not_end_within_the_limit_is_stopped_and_runs_again_after_the_start(
 fn a_second_signal_ends_a_drain_at_once_and_loses_nothing_acknowledged() {
     let held = Arc::new(AtomicBool::new(true));
     let hold = held.clone();
-    let sink = Sink::start(move |_| if hold.load(Ordering::SeqCst) { Say::Silence } else { Say::Status(200, "") });
+    let sink = Sink::start(move |_| {
+        if hold.load(Ordering::SeqCst) {
+            Say::Silence
+        } else {
+            Say::Status(200, "")
+        }
+    });
     let mut place = Place::new(&[]);
     let mut server = place.start();
     let mut api = server.api();
     let body = json!({"target": {"type": "http", "url": sink.url("/")}, "retry": {"attempts": 3, "backoff": "1ms"}});
-    let id = api.post("/v1/jobs", &body).expect(201)["id"].as_str().unwrap().to_owned();
-    until_true("it runs", || api.get(&format!("/v1/jobs/{id}")).expect(200)["state"] == "running");
+    let id = api.post("/v1/jobs", &body).expect(201)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    until_true("it runs", || {
+        api.get(&format!("/v1/jobs/{id}")).expect(200)["state"] == "running"
+    });
     server.terminate();
     until_true("not ready", || ready(&mut api) == Some(503));
     server.terminate();
@@ -145,6 +177,10 @@ fn a_second_signal_ends_a_drain_at_once_and_loses_nothing_acknowledged() {
     let gone = api.call("GET", "/livez", &[], None);
     assert!(matches!(gone, Err(NoAnswer::NotSent | NoAnswer::Unknown)));
     held.store(false, Ordering::SeqCst);
-    let job = place.start().api().get(&format!("/v1/jobs/{id}/wait?timeout=60")).expect(200);
+    let job = place
+        .start()
+        .api()
+        .get(&format!("/v1/jobs/{id}/wait?timeout=60"))
+        .expect(200);
     assert_eq!(job["state"], "succeeded", "{job}");
 }

@@ -17,4 +17,7 @@ mod pace;
 mod refusals;
 mod server;
 mod sink;
+mod story;
+#[cfg(feature = "test-switches")]
+mod switched;
 mod worker_killer;

@@ -5,6 +5,7 @@
 use crate::pace::until_true;
 use crate::server::{Place, Server};
 use serde_json::json;
+use std::path::Path;
 
 const REFUSED: Option<i32> = Some(72);
 
@@ -59,22 +60,44 @@ fn a_folder_of_a_newer_version_is_refused_untouched() {
 }
 
 #[test]
-fn a_journal_cut_short_is_refused_by_name_and_opens_again_when_it_is_put_back() {
+fn a_journal_cut_short_is_refused_by_name_and_a_copy_put_back_opens() {
     let mut place = filled(true);
-    let journal = place.data().join("db/0.jnl");
+    let (data, copy) = (place.data(), place.path().join("copy"));
+    copy_folder(&data, &copy);
+    let journal = data.join("db/0.jnl");
     let whole = std::fs::read(&journal).unwrap();
     let end = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
     for cut in [1, 100, end / 2] {
         std::fs::write(&journal, &whole[..end - cut]).unwrap();
-        let said = refused(&mut place);
         for word in ["store_damaged", "0.jnl", "acknowledged up to sequence"] {
+            let said = refused(&mut place);
             assert!(said.contains(word), "{cut} bytes cut, {word}: {said}");
         }
+        std::fs::remove_dir_all(&data).unwrap();
+        copy_folder(&copy, &data);
     }
     std::fs::remove_file(&journal).unwrap();
     assert!(refused(&mut place).contains("journal"));
-    std::fs::write(&journal, &whole).unwrap();
+    assert!(
+        refused(&mut place).contains("DAMAGED"),
+        "the next start says why it goes on refusing"
+    );
+    std::fs::remove_dir_all(&data).unwrap();
+    copy_folder(&copy, &data);
     assert_eq!(job_count(&mut place), 20);
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    std::fs::set_permissions(to, std::fs::metadata(from).unwrap().permissions()).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if path.is_dir() {
+            copy_folder(&path, &to);
+        } else {
+            std::fs::copy(&path, &to).unwrap();
+        }
+    }
 }
 
 fn job_count(place: &mut Place) -> usize {

@@ -14,7 +14,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 pub struct Place {
     folder: tempfile::TempDir,
     words: Vec<String>,
-    environment: Vec<(String, String)>,
     listen: SocketAddr,
     starts: usize,
 }
@@ -22,20 +21,31 @@ pub struct Place {
 impl Place {
     /// A fresh folder; servers may call loopback and run commands.
     pub fn new(words: &[&str]) -> Place {
-        let usual = ["--allow-commands", "--allow-address", "127.0.0.0/8", "--log-level", "warn"];
+        let usual = [
+            "--allow-commands",
+            "--allow-address",
+            "127.0.0.0/8",
+            "--log-level",
+            "warn",
+        ];
         Place {
             folder: tempfile::tempdir().unwrap(),
             words: usual.iter().chain(words).map(|word| (*word).to_owned()).collect(),
-            environment: Vec::new(),
             listen: "127.0.0.1:0".parse().unwrap(),
             starts: 0,
         }
     }
 
-    /// Also starts servers with this variable.
-    pub fn with_variable(mut self, name: &str, value: &str) -> Place {
-        self.environment.push((name.to_owned(), value.to_owned()));
+    /// Servers here have switches for faults: a file in `switches` is one.
+    #[cfg(feature = "test-switches")]
+    pub fn with_switches(self) -> Place {
+        std::fs::create_dir(self.switches()).unwrap();
         self
+    }
+
+    #[cfg(feature = "test-switches")]
+    pub fn switches(&self) -> PathBuf {
+        self.path().join("switches")
     }
 
     /// Starts servers on this address.
@@ -69,7 +79,7 @@ impl Place {
         for name in ["FENCEPOST_LOG", "FENCEPOST_TOKEN", "FENCEPOST_TOKEN_FILE"] {
             command.env_remove(name);
         }
-        command.envs(self.environment.iter().cloned());
+        command.env("FENCEPOST_TEST_SWITCHES", self.path().join("switches"));
         let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -139,7 +149,9 @@ impl Server {
             if let Ok(Some(status)) = self.child.try_wait() {
                 panic!("the server ended with {status}:\n{said}");
             }
-            let line = said.lines().find(|line| line.contains(" on http://") && said.contains('\n'))?;
+            let line = said
+                .lines()
+                .find(|line| line.contains(" on http://") && said.contains('\n'))?;
             line.rsplit_once("http://")?.1.trim().parse().ok()
         });
         self.address = Some(address);

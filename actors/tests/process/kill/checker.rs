@@ -45,8 +45,9 @@ pub enum Fault {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub kills: usize,
-    /// Kills that left at least one creation without an answer.
+    /// Kills that left at least one creation of a new job without an answer.
     pub kills_in_flight: usize,
+    /// Jobs, not answers.
     pub acknowledged: usize,
     pub unanswered: usize,
     pub applied: usize,
@@ -242,6 +243,7 @@ fn check_occurrences(schedule: &EndSchedule, end: &End, faults: &mut Vec<Fault>)
 
 fn tally(events: &[Event]) -> Tally {
     let mut tally = Tally::default();
+    let mut known: BTreeSet<&str> = BTreeSet::new();
     let mut open: BTreeSet<usize> = BTreeSet::new();
     let mut at_kill: BTreeSet<usize> = BTreeSet::new();
     for event in events {
@@ -250,9 +252,10 @@ fn tally(events: &[Event]) -> Tally {
                 tally.kills += 1;
                 at_kill = open.clone();
             }
+            Event::Sent { key, .. } if known.contains(key.as_str()) => {}
             Event::Sent { client, .. } => drop(open.insert(*client)),
-            Event::Acknowledged { client, .. } => {
-                tally.acknowledged += 1;
+            Event::Acknowledged { client, key, .. } => {
+                tally.acknowledged += usize::from(known.insert(key));
                 open.remove(client);
                 at_kill.remove(client);
             }

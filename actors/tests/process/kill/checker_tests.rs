@@ -136,9 +136,20 @@ fn a_good_run_has_no_fault_and_is_tallied() {
 fn a_kill_with_nothing_in_flight_does_not_count_as_one_with() {
     let (mut events, end) = good();
     events.push(Event::Kill);
-    events.extend([sent("a"), acknowledged("a", "1"), Event::Kill, sent("a"), unanswered("a")]);
+    events.extend([
+        sent("a"),
+        acknowledged("a", "1"),
+        Event::Kill,
+        sent("a"),
+        unanswered("a"),
+    ]);
+    events.extend([sent("b"), Event::Kill, unanswered("b")]);
     let tally = judge(&events, &end).1;
-    assert_eq!((tally.kills, tally.kills_in_flight), (3, 1));
+    assert_eq!(
+        (tally.kills, tally.kills_in_flight),
+        (4, 1),
+        "repeats of what is known do not count"
+    );
 }
 
 #[test]
@@ -187,8 +198,16 @@ fn a_success_without_its_effect_is_found() {
 #[test]
 fn a_reverted_completion_is_found_however_it_shows() {
     let reverted = [Fault::Reverted { key: "a".into() }];
-    assert_eq!(faults(|events, _| events.push(seen("a", "ready"))), reverted, "read again");
-    assert_eq!(faults(|events, _| events.push(arrived("a", "02"))), reverted, "tried again");
+    assert_eq!(
+        faults(|events, _| events.push(seen("a", "ready"))),
+        reverted,
+        "read again"
+    );
+    assert_eq!(
+        faults(|events, _| events.push(arrived("a", "02"))),
+        reverted,
+        "tried again"
+    );
     let listed = faults(|_, end| end.jobs[0].state = "waiting".into());
     assert!(listed.contains(&reverted[0]), "listed at the end: {listed:?}");
 }
@@ -199,8 +218,14 @@ fn a_missing_fate_is_found() {
     let at = 3 * SECOND;
     let schedule = || "tick".to_owned();
     let wanted = [
-        Fault::NotTiled { schedule: schedule(), at },
-        Fault::FateMissing { schedule: schedule(), at },
+        Fault::NotTiled {
+            schedule: schedule(),
+            at,
+        },
+        Fault::FateMissing {
+            schedule: schedule(),
+            at,
+        },
     ];
     assert_eq!(found, wanted);
 }
@@ -247,14 +272,32 @@ fn fires_and_jobs_must_match_one_to_one() {
     let schedule = || "tick".to_owned();
     let at = 2 * SECOND;
     let found = faults(|_, end| end.jobs.retain(|job| job.occurrence != Some((schedule(), at))));
-    assert_eq!(found, [Fault::FiredWithoutJob { schedule: schedule(), at }]);
+    assert_eq!(
+        found,
+        [Fault::FiredWithoutJob {
+            schedule: schedule(),
+            at
+        }]
+    );
     let found = faults(|_, end| end.jobs.push(fired("twin", at)));
-    assert_eq!(found, [Fault::FiredTwice { schedule: schedule(), at }]);
+    assert_eq!(
+        found,
+        [Fault::FiredTwice {
+            schedule: schedule(),
+            at
+        }]
+    );
     for at in [3 * SECOND, 3 * SECOND + 1] {
         let found = faults(|events, end| {
             events.push(applied(&effect_of("tick", at)));
             end.jobs.push(fired("stray", at));
         });
-        assert_eq!(found, [Fault::JobWithoutFire { schedule: schedule(), at }]);
+        assert_eq!(
+            found,
+            [Fault::JobWithoutFire {
+                schedule: schedule(),
+                at
+            }]
+        );
     }
 }

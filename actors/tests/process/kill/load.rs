@@ -21,7 +21,11 @@ const OPEN_MAX: i64 = 2_000;
 /// The schedules: name, rule, spacing in microseconds.
 pub const SCHEDULES: &[(&str, &str, i64)] = &[
     ("each-second", r#"{"cron": ["* * * * * *"]}"#, 1_000_000),
-    ("each-fifth", r#"{"every": "200ms", "anchor": "2026-01-01T00:00:00Z"}"#, 200_000),
+    (
+        "each-fifth",
+        r#"{"every": "200ms", "anchor": "2026-01-01T00:00:00Z"}"#,
+        200_000,
+    ),
     (
         "newest-only",
         r#"{"every": "200ms", "anchor": "2026-01-01T00:00:00Z", "tolerance": "50ms"}"#,
@@ -70,7 +74,9 @@ pub struct Shared {
 /// An instant as microseconds since 1970.
 pub fn micros(text: &str) -> i64 {
     let parsed = chrono::DateTime::parse_from_rfc3339(text);
-    parsed.unwrap_or_else(|error| panic!("{text:?}: {error}")).timestamp_micros()
+    parsed
+        .unwrap_or_else(|error| panic!("{text:?}: {error}"))
+        .timestamp_micros()
 }
 
 /// The sink: slow now and then, busy now and then, and one in twenty answers is lost after the effect.
@@ -195,7 +201,10 @@ impl Client {
         });
         let own = || key.to_owned();
         self.shared.history.push(Event::Sent { client, key: own() });
-        match self.api.call("POST", "/v1/jobs", &[("idempotency-key", key)], Some(&body)) {
+        match self
+            .api
+            .call("POST", "/v1/jobs", &[("idempotency-key", key)], Some(&body))
+        {
             Ok(answer) if answer.status == 200 || answer.status == 201 => {
                 let id = answer.body["id"].as_str().unwrap().to_owned();
                 self.shared.history.push(Event::Acknowledged {

@@ -17,7 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-const CYCLES: u64 = if cfg!(feature = "planted-ack-before-commit") { 12 } else { 100 };
+const CYCLES: u64 = if cfg!(feature = "planted-ack-before-commit") {
+    12
+} else {
+    100
+};
 /// Servers at once, each with a folder, clients and a sink of its own.
 const LINES: u64 = 2;
 const SEED: u64 = 20_261_129;
@@ -53,7 +57,10 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_repeats_nothing() {
     }
     assert!(broken.is_empty(), "seed {seed}: {broken:#?}");
     assert!(kills as u64 >= cycles, "{kills} kills of {cycles}");
-    assert!(in_flight * 10 >= kills * 8, "{in_flight} of {kills} kills with work in flight");
+    assert!(
+        in_flight * 10 >= kills * 8,
+        "{in_flight} of {kills} kills with work in flight"
+    );
 }
 
 fn run_line(seed: u64, cycles: u64) -> Ran {

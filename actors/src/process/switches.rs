@@ -1,0 +1,32 @@
+//! Faults that a test switches on in a running server, with the feature `test-switches` only.
+//!
+//! Owns: the folder named by `FENCEPOST_TEST_SWITCHES`, where a file is a switch. Must never: be part of a
+//! release (`scripts/test` looks).
+
+use fencepost_storage::fjall_store::FreeSpace;
+use std::io;
+use std::path::PathBuf;
+
+fn switch(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("FENCEPOST_TEST_SWITCHES")?;
+    Some(PathBuf::from(folder).join(name))
+}
+
+/// Panics while the file `panic-PART` is there.
+///
+/// # Panics
+/// That is its purpose.
+pub fn panic_in(part: &str) {
+    let is_on = switch(&format!("panic-{part}")).is_some_and(|path| path.exists());
+    assert!(!is_on, "a test asked {part} to fail");
+}
+
+/// The room on the disk as the file `free-bytes` says; plenty while it is not there.
+pub struct SwitchedSpace;
+
+impl FreeSpace for SwitchedSpace {
+    fn free_bytes(&mut self) -> io::Result<u64> {
+        let text = switch("free-bytes").and_then(|path| std::fs::read_to_string(path).ok());
+        Ok(text.and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX))
+    }
+}
