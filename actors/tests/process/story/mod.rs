@@ -126,7 +126,10 @@ fn a_servers_day() {
     doubts::at_most_once_stops_in_doubt_until_a_person_settles_it(&mut world);
     doubts::what_died_is_sent_back_one_by_one(&mut world);
     schedule::a_schedule_lives(&mut world);
-    schedule::a_schedule_is_made_up_and_made_anew(&mut world);
+    schedule::a_pause_is_made_up(&mut world);
+    schedule::a_schedule_is_edited(&mut world);
+    schedule::a_schedule_is_run_by_hand(&mut world);
+    schedule::a_schedule_is_deleted_and_made_anew(&mut world);
     world.server.terminate();
     assert_eq!(world.server.exit_code(), Some(0), "{}", world.server.said());
 }
