@@ -69,7 +69,7 @@ impl Place {
         self.path().to_owned()
     }
 
-    /// A started process that may not serve yet, or never.
+    /// A started process that may not serve yet, or never. After a first `start` its address is known.
     pub fn spawn(&mut self) -> Server {
         self.starts += 1;
         let said = self.path().join(format!("said-{}", self.starts));
@@ -91,7 +91,7 @@ impl Place {
             child,
             said,
             token: self.data().join("token"),
-            address: None,
+            address: (self.listen.port() != 0).then_some(self.listen),
             ended: None,
         }
     }
