@@ -45,6 +45,10 @@ pub const HTTP_BODY_MS: u64 = 30_000;
 pub const HTTP_STALL_MS: u64 = 30_000;
 /// Longest wait of a long poll.
 pub const HTTP_WAIT_MS_MAX: u64 = 60_000;
+/// Bytes of all HTTP request bodies in work at once; further requests wait for their turn.
+pub const HTTP_BODIES_BYTES_MAX: usize = 128 << 20;
+/// Rows that a list request holds at once (each may be as large as a payload).
+pub const LIST_PAGE_ROWS: usize = 64;
 /// Rows that one list request reads before it answers with what it found.
 pub const LIST_SCAN_ROWS_MAX: usize = 10_000;
 /// Nesting of JSON in a request.
@@ -260,6 +264,7 @@ const _: () = assert!(
 );
 const _: () = assert!(SHARD_COUNT_DEFAULT <= SHARD_COUNT_MAX && (SHARD_COUNT_MAX as u32) <= SLOT_COUNT);
 const _: () = assert!(PAYLOAD_BYTES_MAX * 4 / 3 < BODY_BYTES_MAX);
+const _: () = assert!(BODY_BYTES_MAX <= HTTP_BODIES_BYTES_MAX && LIST_PAGE_ROWS <= SCAN_ROWS_MAX);
 const _: () = assert!(JOB_RETENTION_DAYS * 24 >= KEY_RETENTION_HOURS);
 const _: () = assert!(BACKOFF_FIRST_MS <= BACKOFF_CAP_MS && BACKOFF_CAP_MS <= BACKOFF_CAP_MS_MAX);
 const _: () = assert!(CLOCK_JUMP_MAX_MS < CLOCK_DOUBT_MAX_MS);

@@ -17,11 +17,12 @@ use axum::extract::MatchedPath;
 use axum::response::{IntoResponse, Response};
 use fencepost_core::ids::ShardId;
 use fencepost_core::refusal::Refusal;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::rt::Timer as _;
 use hyper::{Method, Request, StatusCode};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 
 /// What every handler can reach.
@@ -53,18 +54,29 @@ impl Shared {
     }
 }
 
+/// Bytes of one permit for bodies.
+const KIB: usize = 1_024;
+
 /// Answers requests.
 pub struct Handler {
     guard: Guard,
     shared: Arc<Shared>,
     router: Router,
+    /// Room for bodies, in KiB.
+    bodies: Semaphore,
 }
 
 impl Handler {
     /// Over a guard and what handlers reach.
     pub fn new(guard: Guard, shared: Arc<Shared>) -> Handler {
         let router = routes::router(Arc::clone(&shared));
-        Handler { guard, shared, router }
+        let bodies = Semaphore::new(shared.limits.bodies_bytes_max.div_ceil(KIB));
+        Handler {
+            guard,
+            shared,
+            router,
+            bodies,
+        }
     }
 
     /// Answers one request.
@@ -83,6 +95,20 @@ impl Handler {
     }
 
     async fn route(&self, request: Request<Incoming>) -> Response {
+        let most = self.shared.limits.body_bytes_max;
+        let bytes = request
+            .body()
+            .size_hint()
+            .upper()
+            .and_then(|bytes| usize::try_from(bytes).ok());
+        let room = u32::try_from(bytes.unwrap_or(most).min(most).div_ceil(KIB)).unwrap_or(u32::MAX);
+        // Whoever holds the room has sent its body, or is refused, within the limit; twice that is a turn.
+        let wait = self.shared.limits.body * 2;
+        let turn = tokio::time::timeout(wait, self.bodies.acquire_many(room)).await;
+        let Ok(Ok(_room)) = turn else {
+            let detail = "Too many large requests are in work.";
+            return Problem::http(503, "bodies_busy", detail, "Try again in a moment.").into_response();
+        };
         let answered = self.router.clone().oneshot(request.map(Body::new)).await;
         let response = answered.unwrap_or_else(|never| match never {});
         if response.status() == StatusCode::METHOD_NOT_ALLOWED && problem_of(&response).is_none() {

@@ -12,8 +12,8 @@ use crate::gateway::Gateway;
 use crate::net::rt::{HyperIo, HyperTimer};
 use crate::targets::TargetsConfig;
 use fencepost_core::limits::{
-    BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADER_COUNT_MAX, HTTP_BODY_MS, HTTP_CONNECTION_COUNT_MAX, HTTP_HEAD_MS,
-    HTTP_STALL_MS,
+    BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADER_COUNT_MAX, HTTP_BODIES_BYTES_MAX, HTTP_BODY_MS, HTTP_CONNECTION_COUNT_MAX,
+    HTTP_HEAD_MS, HTTP_STALL_MS,
 };
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use hyper::rt::Timer as _;
@@ -36,6 +36,8 @@ pub struct HttpLimits {
     pub stall: Duration,
     /// Bytes of a body.
     pub body_bytes_max: usize,
+    /// Bytes of all bodies in work at once; at least one body.
+    pub bodies_bytes_max: usize,
 }
 
 impl Default for HttpLimits {
@@ -46,6 +48,7 @@ impl Default for HttpLimits {
             body: Duration::from_millis(HTTP_BODY_MS),
             stall: Duration::from_millis(HTTP_STALL_MS),
             body_bytes_max: BODY_BYTES_MAX,
+            bodies_bytes_max: HTTP_BODIES_BYTES_MAX,
         }
     }
 }

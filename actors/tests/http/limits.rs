@@ -126,6 +126,39 @@ fn bodies_that_are_too_large_or_too_slow_are_refused() {
 }
 
 #[test]
+fn large_bodies_wait_for_their_turn() {
+    run(async {
+        let limits = HttpLimits {
+            bodies_bytes_max: 1_000,
+            ..short()
+        };
+        let world = World::with_limits(limits).await;
+        let order = std::cell::RefCell::new(Vec::new());
+        // It takes all the room and sends one byte of its thousand.
+        let mut holder = say(&world, &(head("content-length: 1000") + "{")).await;
+        assert_eq!(
+            world.get("/livez").await.status,
+            200,
+            "requests without a body need no room"
+        );
+        let slow = async {
+            let mut first = [0];
+            holder.read_exact(&mut first).await.unwrap();
+            order.borrow_mut().push("refused as too slow");
+        };
+        let waiting = async {
+            let reply = world
+                .post("/v1/jobs", r#"{"target":{"type":"handler","name":"noop"}}"#)
+                .await;
+            assert_eq!(reply.status, 201, "{:?}", reply.body);
+            order.borrow_mut().push("made after it");
+        };
+        tokio::join!(waiting, slow);
+        assert_eq!(*order.borrow(), ["refused as too slow", "made after it"]);
+    });
+}
+
+#[test]
 fn a_client_that_takes_no_answers_is_closed() {
     run(async {
         let world = World::with_limits(short()).await;

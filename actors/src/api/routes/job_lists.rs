@@ -16,7 +16,7 @@ use axum::extract::State;
 use axum::response::Response;
 use fencepost_core::ids::{JobId, Slot};
 use fencepost_core::job::{JobState, Origin};
-use fencepost_core::limits::{LIST_SCAN_ROWS_MAX, SCAN_ROWS_MAX};
+use fencepost_core::limits::{LIST_PAGE_ROWS, LIST_SCAN_ROWS_MAX};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
 use serde::Serialize;
@@ -127,8 +127,7 @@ async fn list(shared: &Shared, range: JobRange, filter: &Filter, mut params: Par
     let mut items = Vec::new();
     let mut read = 0;
     let next = loop {
-        let rows = SCAN_ROWS_MAX.min(LIST_SCAN_ROWS_MAX);
-        let page = shared.gateway.jobs(range, after, rows.min(limit.max(64))).await?;
+        let page = shared.gateway.jobs(range, after, LIST_PAGE_ROWS).await?;
         read += page.items.len().max(1);
         let mut full_at = None;
         for view in &page.items {
