@@ -286,3 +286,16 @@ fn an_edit_revives_a_finished_schedule() {
     world.run(NOON + 2 * HOUR);
     assert_eq!(world.nominals("report"), [1, 2, 61, 62].map(|k| NOON + k * MINUTE));
 }
+
+#[test]
+fn f25_a_kept_fire_is_not_lost_in_a_missed_stretch() {
+    let mut world = World::new(NOON);
+    world.create("daily", cron("0 23 * * *"));
+    let input = edit_with("daily", cron("*/10 * * * *"), (None, PendingFate::Keep, false));
+    world.step(input).unwrap().unwrap();
+    world.down_until(NOON + DAY);
+    let kept = NOON + 11 * HOUR;
+    assert_eq!(world.nominals("daily"), [kept - 10 * MINUTE, kept, NOON + DAY]);
+    assert_eq!(definition_of(&world.jobs[1]), 1);
+    world.audited("daily");
+}
