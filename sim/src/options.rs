@@ -52,6 +52,12 @@ pub struct Families {
     pub clock: bool,
     /// The store is away for a while.
     pub away: bool,
+    /// The disk is full for a while.
+    pub full: bool,
+    /// The node, or the target, is cut off for a while.
+    pub net: bool,
+    /// Schedules are paused and resumed, and made jobs of by hand.
+    pub hands: bool,
     /// Syncs are slow.
     pub slow: bool,
     /// Commits have unknown outcomes.
@@ -100,6 +106,9 @@ impl Families {
             unknown: is_on(),
             sick: is_on(),
             target: is_on(),
+            full: is_on(),
+            net: is_on(),
+            hands: is_on(),
         }
     }
 
@@ -115,6 +124,9 @@ impl Families {
             ("unknown", self.unknown),
             ("sick", self.sick),
             ("target", self.target),
+            ("full", self.full),
+            ("net", self.net),
+            ("hands", self.hands),
         ];
         all.into_iter()
             .filter(|(_, is_on)| *is_on)
@@ -124,7 +136,12 @@ impl Families {
 
     /// Whether nothing befalls the node or its store.
     pub fn is_calm(self) -> bool {
-        Families { target: false, ..self } == Families::default()
+        let harmless = Families {
+            target: false,
+            hands: false,
+            ..self
+        };
+        harmless == Families::default()
     }
 }
 

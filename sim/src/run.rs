@@ -159,8 +159,8 @@ async fn settle(world: &World, server: &Server) -> Option<String> {
 fn rows(server: &Server) -> Vec<Row> {
     let rows = server.store.model.durable_rows();
     rows.iter()
-        .filter_map(|(key, value)| match decode_row(key, value) {
-            Ok(row) => Some(row),
+        .map(|(key, value)| match decode_row(key, value) {
+            Ok(row) => row,
             Err(error) => panic!("an unreadable row: {error}"),
         })
         .collect()

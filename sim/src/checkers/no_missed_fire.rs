@@ -7,7 +7,7 @@ use super::{Evidence, Verdict};
 use crate::world::rules::PlainRule;
 use crate::world::timetable::Planned;
 use fencepost_core::fate::{FateKind, FateSpan};
-use fencepost_core::job::Origin;
+use fencepost_core::job::{FireCause, Origin};
 use fencepost_core::row::Row;
 use fencepost_core::schedule::CursorRow;
 use std::collections::BTreeMap;
@@ -125,8 +125,14 @@ fn check_tiling(name: &str, cursor: &CursorRow, tiles: &[Tile], verdict: &mut Ve
 fn jobs_of(evidence: &Evidence<'_>, name: &str) -> BTreeMap<i64, u64> {
     let mut jobs = BTreeMap::new();
     for job in evidence.jobs() {
-        if let Origin::Occurrence { schedule, nominal, .. } = &job.origin
+        if let Origin::Occurrence {
+            schedule,
+            nominal,
+            cause,
+            ..
+        } = &job.origin
             && schedule.as_str() == name
+            && *cause != FireCause::RunNow
         {
             *jobs.entry(nominal.0).or_default() += 1;
         }
@@ -141,6 +147,7 @@ fn is_allowed(evidence: &Evidence<'_>, plan: &Planned, kind: FateKind, at: i64) 
         FateKind::FiredLate => true,
         FateKind::Coalesced => plan.misfire == "coalesce",
         FateKind::SkippedMisfire => matches!(plan.misfire, "latest" | "skip"),
+        FateKind::Paused => return evidence.options.faults.hands,
         FateKind::SkippedCap => plan.misfire == "all" && plan.cap > 0,
         _ => false,
     };

@@ -61,6 +61,10 @@ fn run_one(seeds: &Seeds) -> u8 {
             "seed {seed}: VIOLATION run: no end after {} s of real time",
             SEED_MAX.as_secs()
         ));
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the simulation cannot be asked to end any more"
+        )]
         std::process::exit(i32::from(VIOLATION));
     });
     let ran = run_seed(seed, bug, seeds.trace.is_some());

@@ -134,6 +134,12 @@ impl Sim {
         node
     }
 
+    /// A node by its name.
+    pub fn node(&self, name: &str) -> Option<SimNode> {
+        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes.iter().find(|node| node.name() == name).cloned()
+    }
+
     /// Microseconds since the run began.
     pub fn now(&self) -> u64 {
         u64::try_from(self.wall() - self.starts_at).unwrap_or(0)

@@ -4,6 +4,7 @@
 //! what runs on it. A kill runs destructors, as madsim does; nothing may depend on them. Next: `clock.rs`.
 
 use super::{NodeClock, Sim};
+use madsim::net::NetSim;
 use madsim::runtime::NodeHandle;
 use madsim::task::NodeId;
 use std::future::Future;
@@ -80,6 +81,18 @@ impl SimNode {
     pub fn resume(&self) {
         self.sim.record(&self.name, "resumed", "");
         self.sim.handle().resume(self.id);
+    }
+
+    /// Cuts it off: what it sends and what is sent to it waits.
+    pub fn cut(&self) {
+        self.sim.record(&self.name, "cut off", "");
+        NetSim::current().clog_node(self.id);
+    }
+
+    /// Ends the cut; what waited arrives.
+    pub fn mend(&self) {
+        self.sim.record(&self.name, "reachable", "");
+        NetSim::current().unclog_node(self.id);
     }
 
     /// From now on its wall clock is this many microseconds ahead of the truth.

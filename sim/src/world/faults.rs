@@ -55,6 +55,8 @@ fn kinds(world: &World) -> Vec<&'static str> {
         ("pause", faults.pause),
         ("clock", faults.clock),
         ("away", faults.away),
+        ("full", faults.full),
+        ("net", faults.net),
     ];
     all.into_iter()
         .filter(|(_, is_on)| *is_on)
@@ -90,6 +92,17 @@ async fn inject_one(kind: &str, world: &World, server: &Server, stream: &mut Str
             world.sim.sleep(20_000_000).await;
             world.history.calm("clock", world.sim.now());
         }
+        "full" => {
+            world.history.disturb("full", world.sim.now());
+            world.sim.record("store", "full", "");
+            server.store.model.set_full(true);
+            world.sim.sleep(stream.between(50_000, 6_000_000)).await;
+            server.store.model.set_full(false);
+            world.sim.record("store", "has room", "");
+            world.sim.sleep(3_000_000).await;
+            world.history.calm("full", world.sim.now());
+        }
+        "net" => cut_off(world, server, stream).await,
         _ => {
             world.history.disturb("away", world.sim.now());
             world.sim.record("store", "away", "");
@@ -102,6 +115,15 @@ async fn inject_one(kind: &str, world: &World, server: &Server, stream: &mut Str
             world.history.calm("away", world.sim.now());
         }
     }
+}
+
+/// Nothing of the node's own work needs the network but calls at the target.
+async fn cut_off(world: &World, server: &Server, stream: &mut Stream) {
+    let target = world.sim.node("target").filter(|_| stream.percent(50));
+    let node = target.unwrap_or_else(|| server.node.clone());
+    node.cut();
+    world.sim.sleep(stream.between(20_000, 7_000_000)).await;
+    node.mend();
 }
 
 async fn freeze(world: &World, server: &Server, stream: &mut Stream) {
@@ -121,6 +143,7 @@ async fn freeze(world: &World, server: &Server, stream: &mut Stream) {
 pub fn heal(world: &World, server: &Server) {
     world.healed.store(true, std::sync::atomic::Ordering::SeqCst);
     server.store.model.set_away(false);
+    server.store.model.set_full(false);
     server.up();
     world.sim.record("world", "healed", "");
 }

@@ -148,7 +148,7 @@ impl Plan {
             500..=519 if is_on(faults.sick) => Some(Fault::SyncError),
             _ => None,
         };
-        let is_slow = is_on(faults.slow) && drawn % 20 == 0;
+        let is_slow = is_on(faults.slow) && drawn.is_multiple_of(20);
         if is_slow {
             self.world.feel("slow");
         }

@@ -127,14 +127,55 @@ pub fn start(world: &World, plans: &[Planned]) {
     let (world, plans) = (world.clone(), plans.to_vec());
     node.run(move || async move {
         let mut stream = Stream::new(world.options.seed, "planner");
+        let mut made = Vec::new();
         for plan in &plans {
-            make(&world, plan, &mut stream).await;
+            if make(&world, plan, &mut stream).await {
+                made.push(plan.clone());
+            }
+        }
+        if world.options.faults.hands {
+            by_hand(&world, &made, &mut stream).await;
         }
         world.done();
     });
 }
 
-async fn make(world: &World, plan: &Planned, stream: &mut Stream) {
+/// Pauses and resumes schedules, and fires them once by hand, until the active time ends.
+async fn by_hand(world: &World, plans: &[Planned], stream: &mut Stream) {
+    while world.sim.now() < world.options.active.0 {
+        world.sim.sleep(stream.between(500_000, 9_000_000)).await;
+        let Some(plan) = stream.pick(plans) else { return };
+        // Two at one store time, which a clock that was set back holds, would look like one wish.
+        if !world.options.faults.clock && stream.percent(40) {
+            order(world, plan, "run-now", stream).await;
+            continue;
+        }
+        if order(world, plan, "pause", stream).await {
+            world.feel("seen:paused");
+            world.sim.sleep(stream.between(100_000, 8_000_000)).await;
+            while !order(world, plan, "resume", stream).await {}
+        }
+    }
+}
+
+/// Sends an order until it is answered; false when it is refused, as for a finished schedule.
+async fn order(world: &World, plan: &Planned, what: &str, stream: &mut Stream) -> bool {
+    let path = format!("/v1/schedules/{}/{what}", plan.name);
+    let key = format!("{what} {}", stream.draw());
+    loop {
+        let answer = send(world, "POST", &path, Some(&key), None).await;
+        match answer.map(|answer| answer.status) {
+            Some(503 | 507 | 408) | None => pause(world, stream).await,
+            Some(status) => {
+                world.sim.record("client", what, &format!("{} {status}", plan.name));
+                return what == "resume" || (200..300).contains(&status);
+            }
+        }
+    }
+}
+
+/// False when nothing was left to fire.
+async fn make(world: &World, plan: &Planned, stream: &mut Stream) -> bool {
     loop {
         let answer = send(world, "POST", "/v1/schedules", None, Some(&plan.body)).await;
         if let Some(answer) = &answer
@@ -142,7 +183,7 @@ async fn make(world: &World, plan: &Planned, stream: &mut Stream) {
             && plan.is_over(world)
         {
             world.history.lock().refused += 1;
-            return;
+            return false;
         }
         // 409: an earlier send, whose answer was lost, has made it.
         if let Some(answer) = answer
@@ -150,7 +191,7 @@ async fn make(world: &World, plan: &Planned, stream: &mut Stream) {
         {
             world.sim.record("client", "schedule acked", &plan.name);
             world.history.lock().schedules.push(plan.name.clone());
-            return;
+            return true;
         }
         pause(world, stream).await;
     }
