@@ -6,7 +6,7 @@
 
 use crate::chance::{SharedChance, draw_holder};
 use crate::clock::SharedClock;
-use crate::gateway::ShardRequest;
+use crate::gateway::{ScheduleRequest, ShardRequest};
 use crate::node::notes::Notes;
 use crate::shell::fetch::SharedStore;
 use crate::shell::load::{Loaded, OpenPlan, open_and_load};
@@ -151,7 +151,7 @@ impl ShardActor {
             let _ = answering.send(Err(shard_away()));
             return;
         };
-        let creates = matches!(request, ShardRequest::CreateJobs(_) | ShardRequest::Schedule(..));
+        let creates = makes_work(&request);
         if creates && (open.log.backlog() > 8 * limits::BATCH_WRITES_MAX || self.draining) {
             let _ = answering.send(Err(shard_away()));
             return;
@@ -195,6 +195,15 @@ impl ShardActor {
                 let _ = settled.send(());
             }
         }
+    }
+}
+
+/// Whether a request adds work; what stops or ends work needs no room.
+fn makes_work(request: &ShardRequest) -> bool {
+    match request {
+        ShardRequest::CreateJobs(_) => true,
+        ShardRequest::Schedule(_, asked) => !matches!(asked, ScheduleRequest::Pause | ScheduleRequest::Delete),
+        ShardRequest::CancelJob(_) | ShardRequest::RetryDead(_) | ShardRequest::SettleUncertain(..) => false,
     }
 }
 

@@ -69,6 +69,8 @@ fn a_full_disk_refuses_new_work_and_lets_what_is_there_end() {
     let waiting = create(&mut api, &later);
     let schedule = json!({"name": "tick", "every": "100ms", "job": noop()});
     api.post("/v1/schedules", &schedule).expect(201);
+    let gone = json!({"name": "gone", "every": "1h", "job": noop()});
+    api.post("/v1/schedules", &gone).expect(201);
     until_true("it runs", || {
         api.get(&format!("/v1/jobs/{running}")).expect(200)["state"] == "running"
     });
@@ -81,6 +83,8 @@ fn a_full_disk_refuses_new_work_and_lets_what_is_there_end() {
     let done = api.get(&format!("/v1/jobs/{running}/wait?timeout=60")).expect(200);
     assert_eq!(done["state"], "succeeded", "{done}");
     api.act("/v1/schedules/tick/pause").expect(200);
+    let deleted = api.must("DELETE", "/v1/schedules/gone", &[], None);
+    assert!(deleted.status == 200 || deleted.status == 204, "{}", deleted.body);
 
     room(&place, u64::MAX);
     let id = create(&mut api, &noop());
