@@ -194,12 +194,14 @@ impl Committer {
         batch.commit()
     }
 
+    /// `fdatasync`: data, length and where it lies, which is all that reading it back needs. A full
+    /// `fsync` also writes the journal's times, one more transaction of the file system each time.
     fn sync_mode(&self) -> PersistMode {
         #[cfg(any(test, feature = "planted"))]
         if self.planted.answer_before_sync {
             return PersistMode::Buffer;
         }
-        PersistMode::SyncAll
+        PersistMode::SyncData
     }
 
     fn hand_on(&self, answers: Vec<Answer>) {

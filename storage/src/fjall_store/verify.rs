@@ -151,7 +151,9 @@ pub(super) fn noted(folder: &Folder) -> Result<(), StartError> {
     }
     let text = fs::read_to_string(&path).map_err(StartError::io(&path))?;
     let what = text.lines().next().unwrap_or("?");
-    let acknowledged = text.lines().find_map(|line| line.strip_prefix("acknowledged ")?.parse().ok());
+    let acknowledged = text
+        .lines()
+        .find_map(|line| line.strip_prefix("acknowledged ")?.parse().ok());
     Err(StartError::Damaged {
         what: format!(
             "{what}; an earlier start found this and wrote it into the file DAMAGED, to be deleted only when the whole \
