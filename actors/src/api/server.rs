@@ -73,6 +73,53 @@ pub struct ApiConfig {
     pub metrics: Option<RenderMetrics>,
 }
 
+/// A bound listener: nobody else has the port, nothing is served yet.
+pub struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listening {
+    /// Binds.
+    ///
+    /// # Errors
+    /// The address is not loopback, or cannot be bound.
+    pub async fn bind(listen: SocketAddr) -> Result<Listening, Refusal> {
+        check_listen(listen)?;
+        let failed = |error: std::io::Error| {
+            let detail = format!("The address {listen} cannot be listened on: {error}.");
+            let hint = "Another server may be running; choose another port with --listen.";
+            Refusal::new(RefusalKind::Unavailable, "listen_failed", detail, hint).at("listen")
+        };
+        let listener = TcpListener::bind(listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Listening { listener, address })
+    }
+
+    /// Where it listens; the port is the real one also when 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The server on this listener.
+    pub fn into_server(self, config: ApiConfig, gateway: Arc<dyn Gateway>) -> ApiServer {
+        let Listening { listener, address } = self;
+        let guard = Guard::new(address, config.host_names, config.token);
+        let shared = Arc::new(Shared {
+            gateway,
+            targets: config.targets.with_own_ports([address.port()]),
+            limits: config.limits.clone(),
+            metrics: config.metrics,
+        });
+        ApiServer {
+            listener,
+            address,
+            handler: Arc::new(Handler::new(guard, shared)),
+            limits: config.limits,
+        }
+    }
+}
+
 /// A bound server, not yet serving.
 pub struct ApiServer {
     listener: TcpListener,
@@ -87,27 +134,8 @@ impl ApiServer {
     /// # Errors
     /// The address is not loopback, or cannot be bound.
     pub async fn bind(config: ApiConfig, gateway: Arc<dyn Gateway>) -> Result<ApiServer, Refusal> {
-        check_listen(config.listen)?;
-        let failed = |error: std::io::Error| {
-            let detail = format!("The address {} cannot be listened on: {error}.", config.listen);
-            let hint = "Another server may be running; choose another port with --listen.";
-            Refusal::new(RefusalKind::Unavailable, "listen_failed", detail, hint).at("listen")
-        };
-        let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let guard = Guard::new(address, config.host_names, config.token);
-        let shared = Arc::new(Shared {
-            gateway,
-            targets: config.targets.with_own_ports([address.port()]),
-            limits: config.limits.clone(),
-            metrics: config.metrics,
-        });
-        Ok(ApiServer {
-            listener,
-            address,
-            handler: Arc::new(Handler::new(guard, shared)),
-            limits: config.limits,
-        })
+        let listening = Listening::bind(config.listen).await?;
+        Ok(listening.into_server(config, gateway))
     }
 
     /// Where it listens.

@@ -3,7 +3,7 @@
 //! Owns: the order of starting and stopping, and the exit codes on the way. Must never: hold logic of
 //! a part. Next: `../node/`, `../api/server.rs`, `samples.rs`.
 
-use crate::api::server::{ApiConfig, ApiServer, HttpLimits};
+use crate::api::server::{ApiConfig, ApiServer, HttpLimits, Listening};
 use crate::api::token::{TokenDigest, read_or_make_token, token_text};
 use crate::chance::{Chance, SharedChance, SystemChance, draw_u64};
 use crate::clock::{SharedClock, SystemClock};
@@ -84,16 +84,21 @@ pub fn serve(options: ServeOptions) -> ExitCode {
     }
 }
 
-async fn run(options: ServeOptions) -> Result<(), Refused> {
+async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     let mut signals = Signals::listen().map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
     let chance: SharedChance = Arc::new(SystemChance);
     let clock: SharedClock = Arc::new(SystemClock::new());
     let (store, cell) = open_store(&options, &clock, &*chance)?;
+    // Before the node: a server without its port must not begin an attempt, and targets must know the port.
+    let listening = Listening::bind(options.listen)
+        .await
+        .map_err(|refusal| Refused::of(exit::LISTEN_REFUSED, &refusal))?;
+    let address = listening.address();
+    options.targets = options.targets.with_own_ports([address.port()]);
     let render = metrics::install();
     let node = start_node(&options, store, cell, clock.clone(), chance.clone()).await?;
     let (tell_stop, stop) = watch::channel(false);
-    let api = bind_api(&options, &node, render, &*chance).await?;
-    let address = api.address();
+    let api = make_api(&options, listening, &node, render, &*chance)?;
     let (tell_served, served) = tokio::sync::oneshot::channel();
     crate::net::rt::spawn_local(async move {
         api.serve(stop, Duration::from_secs(5)).await;
@@ -164,13 +169,12 @@ async fn start_node(
     if options.dev {
         notes.push(Arc::new(ConsoleNotes));
     }
-    let targets = options.targets.clone().with_own_ports([options.listen.port()]);
     let parts = NodeParts {
         store,
         cell,
         clock,
         chance,
-        runner: TargetRunner::new(targets, options.handlers.clone()),
+        runner: TargetRunner::new(options.targets.clone(), options.handlers.clone()),
         lanes: threads::make_lanes(options.lanes.unwrap_or_else(threads::processors)),
         notes,
         fatal: Arc::new(|why: String| store_broke(&why)),
@@ -180,8 +184,9 @@ async fn start_node(
         .map_err(|error| Refused::new(exit::STORE_REFUSED, error))
 }
 
-async fn bind_api(
+fn make_api(
     options: &ServeOptions,
+    listening: Listening,
     node: &Node,
     render: crate::api::server::RenderMetrics,
     chance: &dyn Chance,
@@ -204,9 +209,7 @@ async fn bind_api(
     if options.folder.is_none() {
         say(&format!("token: {token} (in memory; put it into FENCEPOST_TOKEN)"));
     }
-    ApiServer::bind(config, gateway)
-        .await
-        .map_err(|refusal| Refused::of(exit::LISTEN_REFUSED, &refusal))
+    Ok(listening.into_server(config, gateway))
 }
 
 fn announce(options: &ServeOptions, address: SocketAddr) {

@@ -47,6 +47,15 @@ pub fn http_calls_are_judged_and_tried_again(world: &mut World) {
         "tokens grow"
     );
 
+    let mut own = world.calls("/");
+    own["target"]["url"] = json!(format!("http://{}/livez", world.server.address()));
+    let own = world.api.post("/v1/jobs", &own);
+    assert_eq!(
+        (own.status, own.code()),
+        (400, "url_port_not_allowed"),
+        "loopback is allowed here, its own port is not"
+    );
+
     let mut silent = world.calls("/silent");
     silent["timeout"] = json!("150ms");
     silent["retry"]["attempts"] = json!(2);
