@@ -29,7 +29,7 @@ pub(super) struct PastLife {
     name: (Name, Name),
     incarnation: Incarnation,
     versions: Vec<u64>,
-    /// The newest definition was made then.
+    /// The newest definition holds since then.
     defined_at: StoreTime,
 }
 
@@ -64,7 +64,7 @@ impl PastLives {
             name: (last.tenant.clone(), last.name.clone()),
             incarnation: last.incarnation,
             versions: definitions.iter().map(|definition| definition.version).collect(),
-            defined_at: last.created_at,
+            defined_at: last.effective_at,
         });
     }
 
