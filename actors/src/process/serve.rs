@@ -22,6 +22,7 @@ use fencepost_core::refusal::Refusal;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fencepost_storage::fjall_store::{FjallStore, NewStore, Options};
 use fencepost_storage::model::ModelStore;
+use futures_util::future::{Either, select};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -104,13 +105,15 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
         api.serve(stop, Duration::from_secs(5)).await;
         let _ = tell_served.send(());
     });
-    node.ready().await;
-    announce(&options, address);
-    if options.dev {
-        samples::make(&*node.gateway).await;
+    // A signal that comes while shards still open is heard too.
+    let becoming = Box::pin(become_ready(&options, &node, address));
+    let early = match select(becoming, Box::pin(signals.next())).await {
+        Either::Left(((), _)) => false,
+        Either::Right(((), _)) => true,
+    };
+    if !early {
+        signals.next().await;
     }
-    tracing::info!(%address, "ready");
-    signals.next().await;
     crate::net::rt::spawn_local(signals.end_on_next());
     tracing::info!("draining");
     node.drain().await;
@@ -118,6 +121,15 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     let _ = served.await;
     tracing::info!("stopped");
     Ok(())
+}
+
+async fn become_ready(options: &ServeOptions, node: &Node, address: SocketAddr) {
+    node.ready().await;
+    announce(options, address);
+    if options.dev {
+        samples::make(&*node.gateway).await;
+    }
+    tracing::info!(%address, "ready");
 }
 
 fn open_store(

@@ -5,14 +5,17 @@
 
 use crate::gateway::{ScheduleRequest, ShardRequest};
 use crate::shell::fetch::{BadRow, read_rows};
-use crate::shell::messages::{Answering, FromWorker};
+use crate::shell::messages::{Answering, FromWorker, row_unreadable};
 use crate::shell::needs::{Known, Needs, schedule_input};
 use crate::shell::open_shard::OpenShard;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::ids::WorkerId;
+use fencepost_core::lease_manager::io::LeaseInput;
+use fencepost_core::machine::ReplyTo;
 use fencepost_core::row::{QuarantineRow, Row, RowKey};
+use fencepost_core::shard::ShardInput;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -96,13 +99,27 @@ impl ShardActor {
             }
             match result {
                 Ok((rows, bad)) => {
+                    let unreadable = !bad.is_empty();
                     shard.quarantine(bad);
+                    // Unreadable is not absent: no twin is made, no job is called unknown (F9).
+                    if let Some(reply) = gathering.needs.reply().filter(|_| unreadable) {
+                        return shard.refuse_unreadable(reply, gathering.fetch, ctx);
+                    }
                     gathering.fetched.extend(rows);
                     shard.go_on(gathering, ctx);
                 }
                 Err(error) => shard.on_store_error(error, ctx),
             }
         }));
+    }
+
+    fn refuse_unreadable(&mut self, reply: ReplyTo, fetch: Option<FetchId>, ctx: &mut Context<ShardActor>) {
+        if let (Some(open), Some(fetch)) = (self.open.as_mut(), fetch) {
+            open.overlay.end_fetch(fetch);
+        }
+        self.answer(reply, Err(row_unreadable()));
+        // Commits the quarantine.
+        self.step(ShardInput::Lease(LeaseInput::Tick), ctx);
     }
 
     /// Puts rows that could not be read aside, with the reason (PROTOCOL F9).

@@ -111,6 +111,16 @@ pub fn outcome_unknown() -> Refusal {
     )
 }
 
+/// What callers are told when the row that decides cannot be read. Nothing was done.
+pub fn row_unreadable() -> Refusal {
+    Refusal::new(
+        RefusalKind::Unavailable,
+        "row_unreadable",
+        "a row that this depends on cannot be read; it was put into quarantine",
+        "see the quarantine list and the log; restore the row from a backup before trying again",
+    )
+}
+
 /// What callers are told when the disk has no room for new work.
 pub fn storage_full() -> Refusal {
     Refusal::new(

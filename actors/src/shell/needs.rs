@@ -70,6 +70,14 @@ impl Needs {
         }
     }
 
+    /// Who waits for an answer that a row decides.
+    pub(crate) fn reply(&self) -> Option<ReplyTo> {
+        match self {
+            Needs::Create(reply, _) | Needs::OneJob(reply, ..) => Some(*reply),
+            Needs::Nothing(_) | Needs::Outcomes(..) => None,
+        }
+    }
+
     /// Rows that must still be fetched.
     pub(crate) fn missing(&self, known: &dyn Known) -> Vec<RowKey> {
         match self {

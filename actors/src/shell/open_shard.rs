@@ -9,7 +9,7 @@ use crate::planted::{self, Bug};
 use crate::shell::load::Loaded;
 use crate::shell::log::{CommitLog, Sealed};
 use crate::shell::overlay::Overlay;
-use crate::shell::shard_actor::ShardActor;
+use crate::shell::shard_actor::{REOPEN_CAP, REOPEN_FIRST, ShardActor};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::ids::{Scope, ShardOwner};
 use fencepost_core::machine::{Expect, Out, Wake, Write};
@@ -151,7 +151,12 @@ impl ShardActor {
         let mut out = Out::default();
         let machine = match Shard::open(facts, loaded.opened, now, &mut out) {
             Ok(machine) => machine,
-            Err(refusal) => return (self.parts.fatal)(refusal.to_string()),
+            Err(refusal) => {
+                // Another build may open it (F22); the other shards go on.
+                tracing::error!(shard = facts.shard.0, %refusal, "shard not opened");
+                self.reopen_delay = REOPEN_CAP;
+                return self.reopen_later(ctx);
+            }
         };
         self.open = Some(Box::new(OpenShard {
             machine,
@@ -171,7 +176,7 @@ impl ShardActor {
         tracing::debug!(shard = facts.shard.0, epoch = facts.epoch.0, "shard open");
         self.hint_workers();
         self.take_early_offers(ctx);
-        self.step(ShardInput::Tick, ctx);
+        self.on_timer(ctx);
     }
 
     /// Hands an input to the machines as soon as a fresh stated time is there.
@@ -335,6 +340,7 @@ impl ShardActor {
         let mono = self.parts.clock.mono();
         let Some(open) = self.open.as_mut() else { return };
         open.in_flight = false;
+        self.reopen_delay = REOPEN_FIRST;
         open.on_stated(stated, mono);
         let released = open.log.durable(sealed.number);
         open.overlay.durable(sealed.number);

@@ -99,7 +99,7 @@ impl ShardActor {
         }
     }
 
-    fn answer(&mut self, to: ReplyTo, reply: Result<ShardReply, Refusal>) {
+    pub(crate) fn answer(&mut self, to: ReplyTo, reply: Result<ShardReply, Refusal>) {
         if let Some(answering) = self.replies.remove(&to) {
             // The caller may be gone; what it asked for is durable all the same.
             let _ = answering.send(reply);

@@ -60,11 +60,12 @@ pub struct ShardActor {
     pub(crate) timer: Option<(Monotonic, SpawnHandle)>,
     pub(crate) draining: bool,
     pub(crate) settling: Vec<oneshot::Sender<()>>,
-    reopen_delay: Span,
+    /// Grows with each reload until a batch is durable: what fails at each load must not spin.
+    pub(crate) reopen_delay: Span,
 }
 
-const REOPEN_FIRST: Span = Span::from_millis(20);
-const REOPEN_CAP: Span = Span::from_secs(2);
+pub(crate) const REOPEN_FIRST: Span = Span::from_millis(20);
+pub(crate) const REOPEN_CAP: Span = Span::from_secs(2);
 
 impl ShardActor {
     /// Not open yet; opens when started.
@@ -100,7 +101,6 @@ impl ShardActor {
     fn on_loaded(&mut self, result: Result<Loaded, OpenError>, ctx: &mut Context<ShardActor>) {
         match result {
             Ok(loaded) => {
-                self.reopen_delay = REOPEN_FIRST;
                 self.begin_epoch(loaded, ctx);
             }
             Err(OpenError::Store(StoreError::Broken(reason))) => (self.parts.fatal)(reason),
@@ -126,7 +126,7 @@ impl ShardActor {
         self.reopen_later(ctx);
     }
 
-    fn reopen_later(&mut self, ctx: &mut Context<ShardActor>) {
+    pub(crate) fn reopen_later(&mut self, ctx: &mut Context<ShardActor>) {
         let life = self.life;
         let delay = self.reopen_delay;
         self.reopen_delay = Span((delay.0 * 2).min(REOPEN_CAP.0));

@@ -13,9 +13,9 @@ use fencepost_core::lease_manager::io::{LeaseInput, SweptJob};
 use fencepost_core::lease_manager::sweep_keys;
 use fencepost_core::row::{Row, RowKey};
 use fencepost_core::shard::ShardInput;
-use fencepost_storage::keys::{KeyRange, parse_key};
-use fencepost_storage::store::StoreError;
-use std::collections::BTreeMap;
+use fencepost_storage::keys::{KeyRange, key_bytes, parse_key};
+use fencepost_storage::store::{Bytes, StoreError};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A page being read.
 struct Swept {
@@ -61,6 +61,7 @@ impl ShardActor {
     }
 
     fn on_swept(&mut self, mut swept: Swept, ctx: &mut Context<ShardActor>) {
+        let unread: BTreeSet<Bytes> = swept.read.bad.iter().map(|row| row.key.clone()).collect();
         self.quarantine(std::mem::take(&mut swept.read.bad));
         let shard = self.parts.plan.shard;
         let Some(open) = self.open.as_mut() else { return };
@@ -73,11 +74,16 @@ impl ShardActor {
             if open.overlay.lookup(building, &RowKey::Job(read.id)).is_some() {
                 continue;
             }
+            // A row that could not be read is not absent: what it says of the job is not known (F9).
+            let keys = sweep_keys(shard, read);
+            if keys.iter().any(|key| unread.contains(key_bytes(key).as_slice())) {
+                continue;
+            }
             let look = |key: RowKey| match open.overlay.lookup(building, &key) {
                 Some(stamped) => stamped.cloned(),
                 None => swept.rows.get(&key).cloned().flatten(),
             };
-            let related = sweep_keys(shard, read).into_iter().filter_map(look).collect();
+            let related = keys.into_iter().filter_map(look).collect();
             rows.push(SweptJob {
                 job: read.clone(),
                 rows: related,
