@@ -12,7 +12,7 @@ use super::refusals;
 use super::step::Step;
 use super::tape;
 use crate::fate::{FateKind, FateSpan, Lateness};
-use crate::ids::Slot;
+use crate::ids::{Slot, hash64};
 use crate::limits::{BACKFILL_COUNT_MAX, BACKFILL_SPANS_MAX, CATCH_UP_RATE_DEFAULT, PAGE_ITEMS_MAX};
 use crate::machine::ReplyTo;
 use crate::name::Name;
@@ -195,11 +195,18 @@ impl Live {
             to: stretch.to,
             rate: CATCH_UP_RATE_DEFAULT,
             backfill: Some(BackfillMark {
-                request: if is_rerun { asked.request.max(1) } else { 0 },
+                request: if is_rerun { self.rerun_number(asked.request) } else { 0 },
                 cap: asked.cap,
             }),
         };
         self.add_backlog(step, cut);
+    }
+
+    /// Never the same for two backlogs of one life, also when a request number comes again after it was
+    /// forgotten: ids of jobs are made of it, and the same id twice would contradict the store.
+    fn rerun_number(&self, request: u64) -> u64 {
+        let parts = [request.to_be_bytes(), u64::from(self.cursor.backlog_next).to_be_bytes()];
+        hash64("rerun", &[&parts[0], &parts[1]]).max(1)
     }
 
     /// Takes a stretch out of the span that decided it; what is left on both sides stays decided.
