@@ -6,6 +6,8 @@
 mod create;
 mod drain;
 mod floor;
+mod late;
+mod pending;
 mod rig;
 
 use std::io::Write;
@@ -38,7 +40,16 @@ pub struct Figure {
 }
 
 /// Every bench, in order.
-pub const NAMES: &[&str] = &["floor", "create-batch", "create-single", "drain"];
+pub const NAMES: &[&str] = &[
+    "floor",
+    "create-batch",
+    "create-single",
+    "drain",
+    "lateness",
+    "schedules-1000",
+    "schedules-10000",
+    "pending",
+];
 
 /// Runs the benches that were asked for and prints a JSON line per figure.
 pub async fn run(options: &BenchOptions, out: &mut dyn Write) -> Result<(), String> {
@@ -54,7 +65,11 @@ pub async fn run(options: &BenchOptions, out: &mut dyn Write) -> Result<(), Stri
             "floor" => floor::run(options)?,
             "create-batch" => create::batches(options).await?,
             "create-single" => create::singles(options).await?,
-            _ => drain::run(options).await?,
+            "drain" => drain::run(options).await?,
+            "lateness" => late::jobs(options).await?,
+            "schedules-1000" => late::schedules(options, 1_000).await?,
+            "schedules-10000" => late::schedules(options, 10_000).await?,
+            _ => pending::run(options).await?,
         };
         for figure in figures {
             print(&figure, out).map_err(|error| error.to_string())?;

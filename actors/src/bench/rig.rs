@@ -9,7 +9,7 @@ use crate::node::notes::Notes;
 use crate::node::{Node, NodeConfig, NodeParts, run_node};
 use crate::process::serve::StoreTicks;
 use crate::process::threads;
-use crate::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
+use crate::targets::{HandlerContext, HandlerRegistry, TargetRunner, TargetsConfig};
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{Delivery, Job, JobSpec, JobState, RetryPolicy};
 use fencepost_core::lease_manager::io::CreateItem;
@@ -21,7 +21,7 @@ use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fencepost_storage::fjall_store::{FjallStore, NewStore, Options};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A node on a store of its own.
 pub struct Rig {
@@ -30,8 +30,29 @@ pub struct Rig {
     pub chance: SharedChance,
     pub ended: Arc<Ended>,
     pub spec: Arc<JobSpec>,
+    pub late: Arc<Late>,
     folder: PathBuf,
     store: Weak<FjallStore>,
+}
+
+/// How late each attempt of the handler `stamp` began, in microseconds.
+#[derive(Debug, Default)]
+pub struct Late(Mutex<Vec<u64>>);
+
+impl Late {
+    /// Takes what was gathered so far.
+    pub fn take(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How many attempts began.
+    pub fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn add(&self, late: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(late);
+    }
 }
 
 /// How often the end of a store is looked for, every 10 ms.
@@ -62,12 +83,23 @@ impl Notes for Ended {
 }
 
 impl Rig {
-    /// Starts a node without a worker.
+    /// Starts a node without a worker on a new store.
     pub async fn start(options: &BenchOptions) -> Result<Rig, String> {
+        let folder = options.folder.join(format!("bench-{:016x}", draw_u64(&SystemChance)));
+        Rig::open(options, folder).await
+    }
+
+    /// Starts it again on the same folder.
+    pub async fn restart(self, options: &BenchOptions) -> Result<Rig, String> {
+        let folder = self.folder.clone();
+        self.close().await;
+        Rig::open(options, folder).await
+    }
+
+    async fn open(options: &BenchOptions, folder: PathBuf) -> Result<Rig, String> {
         let chance: SharedChance = Arc::new(SystemChance);
         let clock: SharedClock = Arc::new(SystemClock::new());
         let draw = || u128::from(draw_u64(&*chance));
-        let folder = options.folder.join(format!("bench-{:016x}", draw_u64(&*chance)));
         let fresh = NewStore {
             store: draw(),
             cell: draw(),
@@ -77,12 +109,13 @@ impl Rig {
         let store = Arc::new(store);
         let held = Arc::downgrade(&store);
         let ended = Arc::new(Ended::default());
+        let late = Arc::new(Late::default());
         let parts = NodeParts {
             cell: store.identity().cell,
             store,
             clock: clock.clone(),
             chance: chance.clone(),
-            runner: TargetRunner::new(TargetsConfig::for_dev(), HandlerRegistry::default()),
+            runner: TargetRunner::new(TargetsConfig::for_dev(), handlers(&clock, &late)?),
             lanes: threads::make_lanes(options.lanes),
             notes: vec![ended.clone()],
             fatal: Arc::new(|why: String| crate::process::say::say(&why)),
@@ -99,6 +132,7 @@ impl Rig {
             chance,
             ended,
             spec,
+            late,
             folder,
             store: held,
         })
@@ -122,8 +156,19 @@ impl Rig {
         self.clock.mono()
     }
 
+    /// The store under it, while it is open.
+    pub fn store(&self) -> Result<Arc<FjallStore>, String> {
+        self.store.upgrade().ok_or_else(|| "the store is closed".to_owned())
+    }
+
     /// Drains, waits until the store is let go of, removes the folder.
     pub async fn stop(self) {
+        let folder = self.folder.clone();
+        self.close().await;
+        let _ = std::fs::remove_dir_all(folder);
+    }
+
+    async fn close(self) {
         self.node.drain().await;
         drop(self.node);
         for _ in 0..CLOSE_POLLS {
@@ -132,8 +177,20 @@ impl Rig {
             }
             self.clock.sleep(Span::from_millis(10)).await;
         }
-        let _ = std::fs::remove_dir_all(self.folder);
     }
+}
+
+/// The handler `stamp`: notes how late it began by the wall clock that the store uses, then succeeds.
+fn handlers(clock: &SharedClock, late: &Arc<Late>) -> Result<HandlerRegistry, String> {
+    let mut handlers = HandlerRegistry::default();
+    let (clock, late) = (clock.clone(), late.clone());
+    let stamp = move |context: HandlerContext| {
+        let since = clock.wall().saturating_sub(context.scheduled_for.0);
+        late.add(u64::try_from(since).unwrap_or(0));
+        std::future::ready(Ok(Vec::new()))
+    };
+    handlers.register(Name::new("stamp").map_err(|error| error.to_string())?, stamp);
+    Ok(handlers)
 }
 
 pub fn noop_spec(default: &Name, handler: Name) -> JobSpec {
