@@ -2,7 +2,7 @@
 //!
 //! Owns: their list. The switches live in the production path, compiled only for the simulator
 //! (`fencepost::planted`), and in the model store. Must never: be on in a run that does not ask.
-//! Next: `checkers/`, `tests/planted.rs`.
+//! Next: `checkers/`, `tests/seeds.rs`.
 
 use fencepost::planted::Bug;
 use fencepost_storage::model::Planted;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the next and the previous instant of an absolute cadence, and how many lie between two.
 //! Must never: know a zone or a clock change; the cadence goes straight through them.
-//! Next: `rule_plan.rs`.
+//! Next: `scheduler_shard/timetable.rs`.
 
 use crate::time::{Span, StoreTime};
 
