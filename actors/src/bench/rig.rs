@@ -177,6 +177,8 @@ impl Rig {
             }
             self.clock.sleep(Span::from_millis(10)).await;
         }
+        // The last holder is gone; its threads end and release the folder's lock.
+        self.clock.sleep(Span::from_secs(1)).await;
     }
 }
 
