@@ -1,15 +1,16 @@
 //! The load: clients that create jobs until they are acknowledged, schedules, and the guarded sink.
 //!
 //! Owns: what is asked for. A request without an answer is sent again under the same key until it has one.
-//! Must never: keep anything to itself that the verdict needs. Next: `history.rs`.
+//! Must never: keep anything to itself that the verdict needs. Next: `logs.rs`.
 
-use super::history::{Event, History};
-use crate::api::{Api, NoAnswer};
+use super::logs::{Logged, Logs};
+use crate::api::Api;
 use crate::pace;
-use crate::sink::{Arrival, Guarded, Say, Sink};
+use crate::sink::{Guarded, Say, Sink};
 use fencepost::guard::Answer;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -18,28 +19,21 @@ use std::thread::JoinHandle;
 pub const CLIENTS: usize = 8;
 /// Jobs acknowledged and without effect, above which clients wait for the sink.
 const OPEN_MAX: i64 = 2_000;
-/// The schedules: name, rule, spacing in microseconds.
-pub const SCHEDULES: &[(&str, &str, i64)] = &[
-    ("each-second", r#"{"cron": ["* * * * * *"]}"#, 1_000_000),
-    (
-        "each-fifth",
-        r#"{"every": "200ms", "anchor": "2026-01-01T00:00:00Z"}"#,
-        200_000,
-    ),
+/// The schedules: name and rule.
+pub const SCHEDULES: &[(&str, &str)] = &[
+    ("each-second", r#"{"cron": ["* * * * * *"]}"#),
+    ("each-fifth", r#"{"every": "200ms", "anchor": "2026-01-01T00:00:00Z"}"#),
     (
         "newest-only",
         r#"{"every": "200ms", "anchor": "2026-01-01T00:00:00Z", "tolerance": "50ms"}"#,
-        200_000,
     ),
     (
         "late-is-skipped",
         r#"{"every": "250ms", "anchor": "2026-01-01T00:00:00Z", "misfire": "skip", "tolerance": "50ms"}"#,
-        250_000,
     ),
     (
         "all-are-made-up",
         r#"{"every": "250ms", "anchor": "2026-01-01T00:00:00Z", "misfire": "all", "tolerance": "50ms"}"#,
-        250_000,
     ),
 ];
 
@@ -62,21 +56,29 @@ impl Chance {
 }
 
 /// What clients, sink and test share.
-#[derive(Default)]
 pub struct Shared {
-    pub history: History,
+    pub logs: Arc<Logs>,
     /// Creations acknowledged so far.
     pub acknowledged: AtomicU64,
     stopping: AtomicBool,
     open: AtomicI64,
 }
 
-/// An instant as microseconds since 1970.
-pub fn micros(text: &str) -> i64 {
-    let parsed = chrono::DateTime::parse_from_rfc3339(text);
-    parsed
-        .unwrap_or_else(|error| panic!("{text:?}: {error}"))
-        .timestamp_micros()
+impl Shared {
+    /// Logs lie in this folder.
+    pub fn new(folder: &Path) -> Shared {
+        Shared {
+            logs: Arc::new(Logs::new(folder)),
+            acknowledged: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            open: AtomicI64::new(0),
+        }
+    }
+
+    /// A client that logs.
+    pub fn logged(&self, api: Api, client: usize) -> Logged {
+        Logged::new(api, client, self.logs.clone())
+    }
 }
 
 /// The sink: slow now and then, busy now and then, and one in twenty answers is lost after the effect.
@@ -84,24 +86,22 @@ pub fn start_sink(shared: &Arc<Shared>, seed: u64) -> Sink {
     let (shared, guarded, calls) = (shared.clone(), Guarded::new(), AtomicU64::new(0));
     Sink::start(move |arrival| {
         let mut chance = Chance::new(seed ^ calls.fetch_add(1, Ordering::SeqCst));
-        let effect = effect_of(arrival);
-        shared.history.push(Event::Arrived {
-            effect: effect.clone(),
-            token: arrival.token.clone(),
-        });
+        let call = shared.logs.call(json!({
+            "path": arrival.path, "token": arrival.token, "scheduled_for": arrival.scheduled_for, "body": arrival.body,
+        }));
         if chance.below(20) == 0 {
             return Say::Status(503, "");
         }
         pace::reach(pace::from_now(std::time::Duration::from_millis(chance.below(8))));
-        let event = match guarded.apply(arrival) {
+        let said = match guarded.apply(arrival) {
             Answer::Applied(_) => {
                 shared.open.fetch_sub(1, Ordering::SeqCst);
-                Event::Applied { effect }
+                "applied"
             }
-            Answer::Already(_) => Event::Already { effect },
-            Answer::InProgress | Answer::Stale => Event::Stale { effect },
+            Answer::Already(_) => "already",
+            Answer::InProgress | Answer::Stale => "stale",
         };
-        shared.history.push(event);
+        shared.logs.guard(call, said);
         if chance.below(20) == 0 {
             return Say::HangUp;
         }
@@ -109,27 +109,18 @@ pub fn start_sink(shared: &Arc<Shared>, seed: u64) -> Sink {
     })
 }
 
-/// The effect is named by what the caller wanted, not by the server's own key: a job made twice is two
-/// effects of one name.
-fn effect_of(arrival: &Arrival) -> String {
-    match arrival.path.strip_prefix("/fired/") {
-        Some(schedule) => super::checker::effect_of(schedule, micros(&arrival.scheduled_for)),
-        None => arrival.body["key"].as_str().unwrap_or_default().to_owned(),
-    }
-}
-
 fn never_gives_up() -> Value {
     json!({"attempts": 1000, "backoff": "20ms", "cap": "200ms"})
 }
 
 /// Makes the schedules on a server that is there.
-pub fn make_schedules(api: &mut Api, sink: &Sink) {
-    for (name, rule, _) in SCHEDULES {
+pub fn make_schedules(api: &mut Logged, sink: &Sink) {
+    for (name, rule) in SCHEDULES {
         let mut body: Value = serde_json::from_str(rule).unwrap();
         body["name"] = json!(name);
         let url = sink.url(&format!("/fired/{name}"));
         body["job"] = json!({"target": {"type": "http", "url": url}, "retry": never_gives_up()});
-        api.post("/v1/schedules", &body).expect(201);
+        api.must("POST", "/v1/schedules", Some(&body), 201);
     }
 }
 
@@ -141,7 +132,7 @@ impl Clients {
         let start = |number| {
             let client = Client {
                 number,
-                api: Api::new(address, token),
+                api: shared.logged(Api::new(address, token), number),
                 url: sink.url("/effect"),
                 shared: shared.clone(),
                 made: Vec::new(),
@@ -162,7 +153,7 @@ impl Clients {
 
 struct Client {
     number: usize,
-    api: Api,
+    api: Logged,
     url: String,
     shared: Arc<Shared>,
     /// Keys and ids of its jobs.
@@ -195,57 +186,22 @@ impl Client {
     }
 
     fn create(&mut self, key: &str) -> Option<String> {
-        let client = self.number;
         let body = json!({
             "target": {"type": "http", "url": self.url}, "payload": {"key": key}, "retry": never_gives_up(),
         });
-        let own = || key.to_owned();
-        self.shared.history.push(Event::Sent { client, key: own() });
-        match self
-            .api
-            .call("POST", "/v1/jobs", &[("idempotency-key", key)], Some(&body))
-        {
-            Ok(answer) if answer.status == 200 || answer.status == 201 => {
-                let id = answer.body["id"].as_str().unwrap().to_owned();
-                self.shared.history.push(Event::Acknowledged {
-                    client,
-                    key: own(),
-                    id: id.clone(),
-                });
-                Some(id)
-            }
-            Ok(answer) => {
-                assert!(answer.status == 503 || answer.status == 429, "{key}: {}", answer.body);
-                self.shared.history.push(Event::Refused { client, key: own() });
-                None
-            }
-            Err(NoAnswer::NotSent) => {
-                self.shared.history.push(Event::Refused { client, key: own() });
-                None
-            }
-            Err(NoAnswer::Unknown) => {
-                self.shared.history.push(Event::Unanswered { client, key: own() });
-                None
-            }
+        let answer = self.api.call("POST", "/v1/jobs", Some(key), Some(&body)).ok()?;
+        if answer.status == 200 || answer.status == 201 {
+            return Some(answer.body["id"].as_str().unwrap().to_owned());
         }
+        assert!(answer.status == 503 || answer.status == 429, "{key}: {}", answer.body);
+        None
     }
 
     /// Reads one of the jobs before.
     fn look_back(&mut self, n: u64) {
         let at = self.made.len() - 1 - (Chance::new(n).below(40) as usize).min(self.made.len() - 1);
-        let (key, id) = &self.made[at];
-        let Ok(answer) = self.api.call("GET", &format!("/v1/jobs/{id}"), &[], None) else {
-            return;
-        };
-        let state = match answer.status {
-            200 => answer.body["state"].as_str().unwrap(),
-            404 => "missing",
-            _ => return,
-        };
-        self.shared.history.push(Event::Seen {
-            key: key.clone(),
-            state: state.into(),
-        });
+        let (_, id) = &self.made[at];
+        let _ = self.api.call("GET", &format!("/v1/jobs/{id}"), None, None);
     }
 
     /// The sink is behind: asks again for jobs that are there, which makes no new ones.

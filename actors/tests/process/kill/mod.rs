@@ -1,22 +1,22 @@
-//! The kill test: a server is killed again and again under load, and outside records are judged.
+//! The kill test: a server is killed again and again under load, and a program apart judges the logs.
 //!
 //! Owns: the cycles. `FENCEPOST_KILL_CYCLES` sets their number (100), `FENCEPOST_KILL_SEED` repeats the choices
-//! of a run; a run with faults keeps its folder and the record. Must never: judge by anything but the records.
-//! Next: `load.rs`, `checker.rs`.
+//! of a run; a run with faults keeps its folder and the logs. Must never: judge by itself: the verdict is that of
+//! `kill-judge`, which reads what clients and sink wrote and nothing else. Next: `load.rs`, `judge/`.
 
-mod checker;
-mod checker_tests;
 mod end;
-mod history;
 mod load;
+mod logs;
+mod planted;
+mod verdict;
 
 use crate::pace;
 use crate::server::{Place, Server};
-use checker::{Fault, Tally, judge};
-use load::{Chance, Clients, Shared, make_schedules, start_sink};
+use load::{CLIENTS, Chance, Clients, Shared, make_schedules, start_sink};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use verdict::{Verdict, judge};
 
 const CYCLES: u64 = if cfg!(feature = "planted-ack-before-commit") {
     12
@@ -33,8 +33,7 @@ fn number(variable: &str, default: u64) -> u64 {
 
 /// What one line of cycles came to.
 struct Ran {
-    faults: Vec<Fault>,
-    tally: Tally,
+    verdict: Verdict,
     folder: String,
 }
 
@@ -47,17 +46,16 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_repeats_nothing() {
     let (mut kills, mut in_flight) = (0, 0);
     let mut broken = Vec::new();
     for line in lines {
-        let ran = line.join().unwrap();
-        println!("seed {seed}: {:?}", ran.tally);
-        kills += ran.tally.kills;
-        in_flight += ran.tally.kills_in_flight;
-        if !ran.faults.is_empty() {
-            let some: Vec<&Fault> = ran.faults.iter().take(20).collect();
-            broken.push(format!("{}: {} faults: {some:?}", ran.folder, ran.faults.len()));
+        let Ran { verdict, folder } = line.join().unwrap();
+        println!("seed {seed}: {}", verdict.whole);
+        kills += verdict.number("kills");
+        in_flight += verdict.number("kills_in_flight");
+        if verdict.code != 0 {
+            broken.push(format!("{folder}: {verdict:#?}"));
         }
     }
     assert!(broken.is_empty(), "seed {seed}: {broken:#?}");
-    assert!(kills as u64 >= cycles, "{kills} kills of {cycles}");
+    assert!(kills >= cycles, "{kills} kills of {cycles}");
     assert!(
         in_flight * 10 >= kills * 8,
         "{in_flight} of {kills} kills with work in flight"
@@ -65,12 +63,12 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_repeats_nothing() {
 }
 
 fn run_line(seed: u64, cycles: u64) -> Ran {
-    let shared = Arc::new(Shared::default());
+    let mut place = Place::new(&[]);
+    let shared = Arc::new(Shared::new(place.path()));
     let mut chance = Chance::new(seed);
     let sink = start_sink(&shared, seed);
-    let mut place = Place::new(&[]);
     let mut server = place.start();
-    make_schedules(&mut server.api(), &sink);
+    make_schedules(&mut shared.logged(server.api(), CLIENTS), &sink);
     let token = std::fs::read_to_string(place.data().join("token")).unwrap();
     let clients = Clients::start(&shared, server.address(), token.trim(), &sink);
     for _ in 0..cycles {
@@ -78,24 +76,23 @@ fn run_line(seed: u64, cycles: u64) -> Ran {
         server = place.start();
     }
     clients.stop(&shared);
-    let end = end::settle(&mut server.api());
-    let (faults, tally) = judge(&shared.history.events(), &end);
+    end::settle(&mut shared.logged(server.api(), CLIENTS));
+    drop((server, sink));
+    let verdict = judge(&shared.logs.finish());
     let mut folder = String::from("folder not kept");
-    if !faults.is_empty() && !cfg!(feature = "planted-ack-before-commit") {
+    if verdict.code != 0 && !cfg!(feature = "planted-ack-before-commit") {
         folder = place.keep().display().to_string();
-        let record = format!("{:#?}\n{end:#?}\n", shared.history.events());
-        std::fs::write(place.path().join("record"), record).unwrap();
     }
-    Ran { faults, tally, folder }
+    Ran { verdict, folder }
 }
 
 /// Kills once load has flowed since the start, this much later.
 fn kill_under_load(server: Server, shared: &Shared, millis: u64) {
     let from = shared.acknowledged.load(Ordering::SeqCst);
     pace::until_true("load that flows", || {
-        shared.acknowledged.load(Ordering::SeqCst) >= from + load::CLIENTS as u64
+        shared.acknowledged.load(Ordering::SeqCst) >= from + CLIENTS as u64
     });
     pace::reach(pace::from_now(Duration::from_millis(millis)));
-    shared.history.push(history::Event::Kill);
+    shared.logs.kill(server.pid());
     server.kill();
 }

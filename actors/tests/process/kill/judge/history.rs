@@ -1,8 +1,7 @@
-//! What clients and the sink saw, in one order, and what the server's lists say at the end.
+//! What clients and the sink saw, in one order, and what they were shown at the end.
 //!
-//! Owns: the record. Must never: judge, or know more than the two saw. Next: `checker.rs`.
-
-use std::sync::{Mutex, PoisonError};
+//! Owns: the record that the verdict is over. Must never: judge. Next: `log.rs` reads it out of the logs,
+//! `verdict.rs` judges it.
 
 /// One thing seen from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,18 +64,4 @@ pub struct EndSchedule {
 pub struct End {
     pub jobs: Vec<EndJob>,
     pub schedules: Vec<EndSchedule>,
-}
-
-/// Events in the order in which they were seen.
-#[derive(Default)]
-pub struct History(Mutex<Vec<Event>>);
-
-impl History {
-    pub fn push(&self, event: Event) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
-    }
-
-    pub fn events(&self) -> Vec<Event> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }

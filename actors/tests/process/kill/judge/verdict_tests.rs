@@ -1,9 +1,9 @@
-//! The checker against histories that are known to be bad, one broken promise each, and one good one.
+//! The verdict against histories that are known to be bad, one broken promise each, and one good one.
 //!
 //! Owns: the proof that the verdict can be "no".
 
-use super::checker::{Fault, effect_of, judge};
-use super::history::{End, EndFate, EndJob, EndSchedule, Event};
+use crate::history::{End, EndFate, EndJob, EndSchedule, Event};
+use crate::verdict::{Fault, effect_of, judge};
 
 const SECOND: i64 = 1_000_000;
 

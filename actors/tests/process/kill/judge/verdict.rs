@@ -1,9 +1,9 @@
 //! The verdict over a run: nothing acknowledged lost, nothing reverted, no effect twice, one fate each.
 //!
-//! Owns: the rules, from the records alone. Must never: talk to a server. Next: `checker_tests.rs` shows
+//! Owns: the rules, from the records alone. Must never: talk to a server. Next: `verdict_tests.rs` shows
 //! each rule a history that it must refuse.
 
-use super::history::{End, EndFate, EndSchedule, Event};
+use crate::history::{End, EndFate, EndSchedule, Event};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One broken promise.
