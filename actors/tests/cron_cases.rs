@@ -1,8 +1,13 @@
 //! Every shared cron case, and thousands of random ones, against the answers of `cases/oracle.py`.
 //!
-//! The cases of `cases/cron-*.json` and a part of `cases/cron-random.jsonl` go through the real
-//! binary; all random ones go through the library. `cases/generate.py` says how they were made.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! The cases of `cases/cron-*.json` and all of `cases/cron-random.jsonl` go through the real binary; the
+//! random ones go through the library too, forward and back. `cases/generate.py` says how they were made.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test that starts many processes"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -232,13 +237,24 @@ fn cron_random_cases_through_the_library() {
     assert_none_wrong(cases.iter().filter_map(check).collect());
 }
 
+/// Processes at once: as many as a small machine has processors.
+const LINES: usize = 2;
+
 #[test]
 fn cron_random_cases_through_the_binary() {
     let cases = random_cases();
-    let check = |case| {
-        check_binary(case, text(case, "gap"), text(case, "overlap"))
-            .err()
-            .map(|what| (case, what))
-    };
-    assert_none_wrong(cases.iter().step_by(10).filter_map(check).collect());
+    assert!(cases.len() >= 2_000, "only {}", cases.len());
+    let wrong = std::thread::scope(|scope| {
+        let lines: Vec<_> = cases
+            .chunks(cases.len().div_ceil(LINES))
+            .map(|part| scope.spawn(|| check_line(part)))
+            .collect();
+        lines.into_iter().flat_map(|line| line.join().unwrap()).collect()
+    });
+    assert_none_wrong(wrong);
+}
+
+fn check_line(cases: &[Value]) -> Vec<(&Value, String)> {
+    let check = |case| check_binary(case, text(case, "gap"), text(case, "overlap")).err();
+    cases.iter().filter_map(|case| Some((case, check(case)?))).collect()
 }
