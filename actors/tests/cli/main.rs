@@ -8,6 +8,8 @@ mod faults;
 mod import;
 mod page;
 mod server;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -61,25 +63,17 @@ fn a_wrong_command_line_exits_with_2_and_writes_nothing_to_standard_output() {
         &["job", "create", "--at", "x", "--delay", "1s", "--handler", "noop"],
         &["schedule", "create", "x", "--cron", "* * * * *", "--every", "1s"],
         &["job", "wait", "job_x", "--for", "1 month"],
-        &[
-            "schedule",
-            "preview",
-            "* * * * *",
-            "--after",
-            "2026-01-01T00:00:00Z",
-            "-n",
-            "0",
-        ],
-        &[
-            "schedule",
-            "preview",
-            "* * * * *",
-            "--after",
-            "2026-01-01T00:00:00Z",
-            "-n",
-            "1001",
-        ],
     ];
+    let preview = [
+        "schedule",
+        "preview",
+        "* * * * *",
+        "--after",
+        "2026-01-01T00:00:00Z",
+        "-n",
+    ];
+    let counts = ["0", "1001"].map(|count| [&preview[..], &[count]].concat());
+    let cases = cases.iter().copied().chain(counts.iter().map(Vec::as_slice));
     for words in cases {
         let (code, out, err) = run(folder.path(), words);
         assert_eq!((code, out.as_str()), (2, ""), "{words:?}: {err}");
@@ -91,6 +85,35 @@ fn a_wrong_command_line_exits_with_2_and_writes_nothing_to_standard_output() {
         assert_eq!((code, out.as_str()), (2, ""), "{server}: {err}");
         assert!(err.contains("server_invalid"), "{err}");
     }
+}
+
+#[test]
+fn words_that_are_no_utf8_exit_with_2_and_say_so() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let odd = OsStr::from_bytes(b"caf\xe9");
+    let cases: &[&[&str]] = &[
+        &[],
+        &["job", "show"],
+        &["job", "create", "--handler"],
+        &["schedule", "create"],
+        &["schedule", "preview", "--after", "2026-01-01T00:00:00Z"],
+        &["serve", "--listen"],
+    ];
+    for words in cases {
+        let (code, out, err) = ended(fencepost(folder.path(), words).arg(odd).output().unwrap());
+        assert_eq!((code, out.as_str()), (2, ""), "{words:?}: {err}");
+        let why = if words.is_empty() {
+            "unrecognized subcommand"
+        } else {
+            "UTF-8"
+        };
+        assert!(err.contains(why) && !err.contains("panicked"), "{words:?}: {err}");
+    }
+    let command = ["job", "create", "--", "echo"];
+    let (code, out, err) = ended(fencepost(folder.path(), &command).arg(odd).output().unwrap());
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
 }
 
 #[test]

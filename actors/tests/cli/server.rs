@@ -1,65 +1,16 @@
 //! A real server process: files it makes, refusals before it serves, its end, backup and restore.
 
+use crate::support::server::Server;
 use crate::{fencepost, run};
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
-/// A server on a port of its own, and the address it names.
-pub(crate) struct Server {
-    child: Child,
-    pub url: String,
-    said: BufReader<std::process::ChildStderr>,
-}
-
-impl Server {
-    pub fn start(folder: &Path, more: &[&str]) -> Server {
-        let words = ["serve", "--listen", "127.0.0.1:0", "--shards", "2"];
-        let words: Vec<_> = words.iter().chain(more).copied().collect();
-        let mut child = fencepost(folder, &words)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("on http://") {
-            line.clear();
-            assert_ne!(
-                said.read_line(&mut line).unwrap(),
-                0,
-                "the server ended before it served"
-            );
-        }
-        let url = line.trim().rsplit(' ').next().unwrap().to_owned();
-        Server { child, url, said }
-    }
-
-    /// Exit code after a TERM.
-    pub fn stop(self) -> i32 {
-        self.stop_and_read().0
-    }
-
-    /// Exit code after a TERM, and what it had said since it named its address.
-    fn stop_and_read(mut self) -> (i32, String) {
-        let told = Command::new("kill")
-            .args(["-TERM", &self.child.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(told.success());
-        let mut rest = String::new();
-        let _ = std::io::Read::read_to_string(&mut self.said, &mut rest);
-        (self.child.wait().unwrap().code().unwrap(), rest)
-    }
-}
-
-/// A failed test leaves no server behind.
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A server that works in this folder, with these words more.
+fn start(folder: &Path, more: &[&str]) -> Server {
+    let words = ["serve", "--listen", "127.0.0.1:0", "--shards", "2"];
+    let words: Vec<_> = words.iter().chain(more).copied().collect();
+    let token = folder.join("fencepost-data/token");
+    Server::start(fencepost(folder, &words), folder.join("said"), token)
 }
 
 fn mode(path: &Path) -> u32 {
@@ -69,12 +20,12 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn a_server_keeps_its_files_private_serves_and_drains_on_term() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path(), &[]);
+    let mut server = start(folder.path(), &[]);
     let data = folder.path().join("fencepost-data");
     assert_eq!((mode(&data), mode(&data.join("token"))), (0o700, 0o600));
     let ask = |words: &[&str]| {
         let mut command = fencepost(folder.path(), words);
-        crate::ended(command.env("FENCEPOST_SERVER", &server.url).output().unwrap())
+        crate::ended(command.env("FENCEPOST_SERVER", server.url()).output().unwrap())
     };
     let (code, id, err) = ask(&["job", "create", "--handler", "noop"]);
     assert_eq!(code, 0, "{err}");
@@ -93,20 +44,20 @@ fn a_server_keeps_its_files_private_serves_and_drains_on_term() {
         "a second process is refused by the lock"
     );
     assert!(String::from_utf8_lossy(&second.stderr).contains("fencepost: "));
-    assert_eq!(server.stop(), 0);
+    assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
 fn logs_and_metrics_hold_no_secrets_and_no_endless_labels() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(
+    let mut server = start(
         folder.path(),
         &["--log", "json", "--log-level", "trace", "--allow-authorization"],
     );
     let token = std::fs::read_to_string(folder.path().join("fencepost-data/token")).unwrap();
     let ask = |words: &[&str]| {
         let mut command = fencepost(folder.path(), words);
-        crate::ended(command.env("FENCEPOST_SERVER", &server.url).output().unwrap())
+        crate::ended(command.env("FENCEPOST_SERVER", server.url()).output().unwrap())
     };
     let (code, id, err) = ask(&["job", "create", "--handler", "noop", "--payload", "\"s3cr3t-payload\""]);
     assert_eq!(code, 0, "{err}");
@@ -123,7 +74,7 @@ fn logs_and_metrics_hold_no_secrets_and_no_endless_labels() {
     ];
     assert_eq!(ask(&create).0, 0);
     assert_eq!(ask(&["job", "show", "job_x"]).0, 3);
-    let address = server.url.trim_start_matches("http://");
+    let address = server.address();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     let request =
         format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {token}");
@@ -142,8 +93,8 @@ fn logs_and_metrics_hold_no_secrets_and_no_endless_labels() {
         page.contains("route=\"/v1/jobs/{id}\"") && !page.contains(id.trim()),
         "{page}"
     );
-    let (code, log) = server.stop_and_read();
-    assert_eq!(code, 0);
+    assert_eq!(server.stop(), Some(0));
+    let log = server.said();
     let lines: Vec<_> = log.lines().filter(|line| line.starts_with('{')).collect();
     assert!(lines.len() > 3, "{log}");
     for line in &lines {
@@ -162,8 +113,8 @@ fn logs_and_metrics_hold_no_secrets_and_no_endless_labels() {
 #[test]
 fn a_store_is_backed_up_and_restored_with_a_new_generation() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path(), &[]);
-    let url = server.url.clone();
+    let mut server = start(folder.path(), &[]);
+    let url = server.url();
     let create = [
         "job",
         "create",
@@ -178,7 +129,7 @@ fn a_store_is_backed_up_and_restored_with_a_new_generation() {
     ];
     let (code, id, err) = run(folder.path(), &create);
     assert_eq!(code, 0, "{err}");
-    assert_eq!(server.stop(), 0);
+    assert_eq!(server.stop(), Some(0));
     let store = |words: &[&str]| run(folder.path(), &[&["store"], words].concat());
     assert_eq!(store(&["backup", "fencepost-data", "copy"]).0, 0);
     assert_eq!(
@@ -195,14 +146,15 @@ fn a_store_is_backed_up_and_restored_with_a_new_generation() {
         (Some(2), Some(0)),
         "{done}"
     );
-    let server = Server::start(folder.path(), &["--data", "restored"]);
+    let mut server = start(folder.path(), &["--data", "restored"]);
+    let url = server.url();
     let token = folder.path().join("restored/token");
     let show = [
         "job",
         "show",
         id.trim(),
         "--server",
-        &server.url,
+        &url,
         "--token-file",
         token.to_str().unwrap(),
         "-o",
@@ -211,7 +163,7 @@ fn a_store_is_backed_up_and_restored_with_a_new_generation() {
     let (code, out, err) = run(folder.path(), &show);
     assert_eq!(code, 0, "{err}");
     assert!(out.contains(id.trim()), "{out}");
-    assert_eq!(server.stop(), 0);
+    assert_eq!(server.stop(), Some(0));
 }
 
 #[test]

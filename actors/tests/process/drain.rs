@@ -1,10 +1,10 @@
 //! Stopping on purpose under load: ready no more, nothing new begins, what runs ends or is handed back.
 //!
-//! Owns: SIGTERM, once and twice. Next: `../../src/process/signals.rs`.
+//! Owns: SIGTERM and Ctrl-C, once and twice. Next: `../../src/process/signals.rs`.
 
 use crate::api::{Api, NoAnswer};
 use crate::pace::{self, until_true};
-use crate::server::Place;
+use crate::server::{Place, Server};
 use crate::sink::{Say, Sink};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -58,7 +58,10 @@ fn a_drain_under_load_finishes_what_runs_begins_nothing_and_loses_nothing() {
         Say::Status(200, "")
     });
     let mut place = Place::new(&["--slots", "8"]);
-    for round in 0..3 {
+    for (round, ask) in [Server::terminate, Server::interrupt, Server::terminate]
+        .iter()
+        .enumerate()
+    {
         gate.set(false);
         let mut server = place.start();
         let mut api = server.api();
@@ -66,7 +69,7 @@ fn a_drain_under_load_finishes_what_runs_begins_nothing_and_loses_nothing() {
             .map(|_| api.post("/v1/jobs", &call(&sink.url("/"))).expect(201))
             .collect();
         until_true("eight attempts in flight", || gate.waiting.load(Ordering::SeqCst) == 8);
-        server.terminate();
+        ask(&server);
         until_true("not ready", || ready(&mut api) == Some(503));
         let health = api.get("/readyz");
         assert_eq!(health.body["draining"], true, "{}", health.body);
@@ -85,8 +88,7 @@ fn a_drain_under_load_finishes_what_runs_begins_nothing_and_loses_nothing() {
                 "{job}"
             );
         }
-        next.terminate();
-        assert_eq!(next.exit_code(), Some(0));
+        assert_eq!(next.stop(), Some(0));
     }
 }
 
@@ -113,74 +115,112 @@ fn nothing_is_granted_once_a_drain_began() {
     assert_eq!(begun.load(Ordering::SeqCst), 4, "36 were ready and none of them began");
 }
 
-#[test]
-fn what_does_not_end_within_the_limit_is_stopped_and_runs_again_after_the_start() {
-    let held = Arc::new(AtomicBool::new(true));
-    let hold = held.clone();
-    let sink = Sink::start(move |_| {
-        if hold.load(Ordering::SeqCst) {
-            Say::Silence
-        } else {
-            Say::Status(200, "")
+/// A server on which one job's call is held until it is let go.
+struct Held {
+    held: Arc<AtomicBool>,
+    _sink: Sink,
+    place: Place,
+    server: Server,
+    api: Api,
+    id: String,
+}
+
+impl Held {
+    fn new(words: &[&str]) -> Held {
+        let held = Arc::new(AtomicBool::new(true));
+        let hold = held.clone();
+        let sink = Sink::start(move |_| {
+            if hold.load(Ordering::SeqCst) {
+                Say::Silence
+            } else {
+                Say::Status(200, "")
+            }
+        });
+        let mut place = Place::new(words);
+        let server = place.start();
+        let mut api = server.api();
+        let target = json!({"type": "http", "url": sink.url("/")});
+        let body = json!({"target": target, "retry": {"attempts": 3, "backoff": "1ms"}});
+        let id = create(&mut api, &body);
+        until_running(&mut api, &id);
+        Held {
+            held,
+            _sink: sink,
+            place,
+            server,
+            api,
+            id,
         }
-    });
-    let mut place = Place::new(&["--drain", "300ms"]);
-    let mut server = place.start();
-    let mut api = server.api();
-    let body = json!({"target": {"type": "http", "url": sink.url("/")}, "retry": {"attempts": 3, "backoff": "1ms"}});
-    let id = api.post("/v1/jobs", &body).expect(201)["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    }
+
+    /// The job ends well on the next server.
+    fn ends_on_the_next_server(mut self) {
+        self.held.store(false, Ordering::SeqCst);
+        let next = self.place.start();
+        let job = next
+            .api()
+            .get(&format!("/v1/jobs/{}/wait?timeout=60", self.id))
+            .expect(200);
+        assert_eq!(job["state"], "succeeded", "{job}");
+    }
+}
+
+fn create(api: &mut Api, body: &Value) -> String {
+    let made = api.post("/v1/jobs", body).expect(201);
+    made["id"].as_str().unwrap().to_owned()
+}
+
+fn until_running(api: &mut Api, id: &str) {
     until_true("it runs", || {
         api.get(&format!("/v1/jobs/{id}")).expect(200)["state"] == "running"
     });
-    server.terminate();
-    let (code, took) = pace::took(|| server.exit_code());
-    assert_eq!(code, Some(0), "{}", server.said());
+}
+
+#[test]
+fn what_does_not_end_within_the_limit_is_stopped_and_runs_again_after_the_start() {
+    let mut held = Held::new(&["--drain", "300ms"]);
+    held.server.terminate();
+    let (code, took) = pace::took(|| held.server.exit_code());
+    assert_eq!(code, Some(0), "{}", held.server.said());
     assert!(took < Duration::from_secs(20), "the limit was 300 ms, it took {took:?}");
-    held.store(false, Ordering::SeqCst);
-    let job = place
-        .start()
-        .api()
-        .get(&format!("/v1/jobs/{id}/wait?timeout=60"))
-        .expect(200);
-    assert_eq!(job["state"], "succeeded", "{job}");
+    held.ends_on_the_next_server();
 }
 
 #[test]
 fn a_second_signal_ends_a_drain_at_once_and_loses_nothing_acknowledged() {
-    let held = Arc::new(AtomicBool::new(true));
-    let hold = held.clone();
-    let sink = Sink::start(move |_| {
-        if hold.load(Ordering::SeqCst) {
-            Say::Silence
-        } else {
-            Say::Status(200, "")
-        }
-    });
+    type Signal = fn(&Server);
+    let pairs: [[Signal; 2]; 3] = [
+        [Server::terminate, Server::terminate],
+        [Server::interrupt, Server::interrupt],
+        [Server::terminate, Server::interrupt],
+    ];
+    for [first, second] in pairs {
+        let mut held = Held::new(&[]);
+        first(&held.server);
+        until_true("not ready", || ready(&mut held.api) == Some(503));
+        second(&held.server);
+        assert_eq!(held.server.exit_code(), Some(130), "{}", held.server.said());
+        let gone = held.api.call("GET", "/livez", &[], None);
+        assert!(matches!(gone, Err(NoAnswer::NotSent | NoAnswer::Unknown)));
+        held.ends_on_the_next_server();
+    }
+}
+
+#[test]
+fn ctrl_c_reaches_the_server_and_leaves_its_commands_to_the_drain() {
     let mut place = Place::new(&[]);
     let mut server = place.start();
     let mut api = server.api();
-    let body = json!({"target": {"type": "http", "url": sink.url("/")}, "retry": {"attempts": 3, "backoff": "1ms"}});
-    let id = api.post("/v1/jobs", &body).expect(201)["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    until_true("it runs", || {
-        api.get(&format!("/v1/jobs/{id}")).expect(200)["state"] == "running"
-    });
-    server.terminate();
+    let go = place.path().join("go");
+    let wait = format!("until [ -e {} ]; do sleep 0.02; done; echo done", go.display());
+    let target = json!({"type": "command", "argv": [wait], "shell": true});
+    let id = create(&mut api, &json!({"target": target, "retry": {"attempts": 1}}));
+    until_running(&mut api, &id);
+    server.interrupt();
     until_true("not ready", || ready(&mut api) == Some(503));
-    server.terminate();
-    assert_eq!(server.exit_code(), Some(130), "{}", server.said());
-    let gone = api.call("GET", "/livez", &[], None);
-    assert!(matches!(gone, Err(NoAnswer::NotSent | NoAnswer::Unknown)));
-    held.store(false, Ordering::SeqCst);
-    let job = place
-        .start()
-        .api()
-        .get(&format!("/v1/jobs/{id}/wait?timeout=60"))
-        .expect(200);
+    std::fs::write(go, "").unwrap();
+    assert_eq!(server.exit_code(), Some(0), "{}", server.said());
+    let next = place.start();
+    let job = next.api().get(&format!("/v1/jobs/{id}")).expect(200);
     assert_eq!(job["state"], "succeeded", "{job}");
 }

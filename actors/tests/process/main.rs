@@ -1,7 +1,7 @@
 //! The real binary as real processes on real folders: killed, stopped, filled up, damaged, and used.
 //!
-//! Owns: evidence that only a process can give. Start at `server.rs` (the process), `sink.rs` (the service that
-//! jobs call), then `kill/` (the kill test) and one file per story. Next: `sim/` for what a process cannot show.
+//! Owns: evidence that only a process can give. Start at `../support/` (the process, the service that jobs
+//! call), then `kill/` (the kill test) and one file per story. Next: `sim/` for what a process cannot show.
 #![cfg(not(madsim))]
 #![allow(
     clippy::unwrap_used,
@@ -10,14 +10,17 @@
     reason = "a test of processes and real time"
 )]
 
-mod api;
+mod broken;
 mod drain;
+mod full_disk;
 mod kill;
-mod pace;
 mod refusals;
-mod server;
-mod sink;
+mod small_disk;
 mod story;
+#[path = "../support/mod.rs"]
+mod support;
 #[cfg(feature = "test-switches")]
 mod switched;
 mod worker_killer;
+
+use support::{api, pace, server, sink};

@@ -21,8 +21,7 @@ fn filled(kill: bool) -> Place {
     if kill {
         server.kill();
     } else {
-        server.terminate();
-        assert_eq!(server.exit_code(), Some(0), "{}", server.said());
+        assert_eq!(server.stop(), Some(0), "{}", server.said());
     }
     place
 }
@@ -104,8 +103,7 @@ fn copy_folder(from: &Path, to: &Path) {
 fn job_count(place: &mut Place) -> usize {
     let mut api_of = place.start();
     let page = api_of.api().get("/v1/jobs?limit=1000").expect(200);
-    api_of.terminate();
-    assert_eq!(api_of.exit_code(), Some(0));
+    assert_eq!(api_of.stop(), Some(0));
     page["items"].as_array().unwrap().len()
 }
 

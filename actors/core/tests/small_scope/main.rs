@@ -10,6 +10,9 @@ mod events;
 mod explore;
 mod faults;
 mod mailbox;
+#[allow(dead_code, reason = "a part of it is enough here")]
+#[path = "../support/make.rs"]
+mod make;
 mod nodes;
 mod resource;
 mod scope;

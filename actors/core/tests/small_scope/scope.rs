@@ -2,10 +2,10 @@
 //!
 //! Owns: the bounds. Must never: change while a world is explored. Next: `world.rs`.
 
+use crate::make;
 use fencepost_core::ids::{JobId, Slot, WorkerId};
 use fencepost_core::job::{Delivery, JobSpec, RetryPolicy};
 use fencepost_core::name::Name;
-use fencepost_core::target::{Payload, Target};
 use fencepost_core::time::Span;
 use std::sync::Arc;
 
@@ -134,20 +134,13 @@ impl Scope {
     /// What the job is. Waits between attempts are nil, so that histories are short.
     pub fn spec(&self) -> JobSpec {
         JobSpec {
-            tenant: name("default"),
-            queue: name("default"),
-            target: Target::Handler(name("noop")),
-            payload: Payload::empty(),
-            priority: 5,
-            tags: Vec::new(),
-            timeout: Span::from_secs(300),
             retry: RetryPolicy {
                 attempt_count_max: self.attempt_count_max,
                 backoff_first: Span::ZERO,
                 backoff_cap: Span::ZERO,
             },
             delivery: self.delivery,
-            expires_at: None,
+            ..make::spec()
         }
     }
 }

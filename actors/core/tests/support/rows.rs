@@ -71,68 +71,43 @@ impl Rows {
         }
     }
 
+    fn all<T>(&self, pick: impl Fn(&Row) -> Option<T>) -> Vec<T> {
+        self.rows.values().filter_map(pick).collect()
+    }
+
     pub fn jobs(&self) -> Vec<Job> {
-        self.rows
-            .values()
-            .filter_map(|row| {
-                if let Row::Job(job) = row {
-                    Some(Job::clone(job))
-                } else {
-                    None
-                }
-            })
-            .collect()
+        self.all(|row| match row {
+            Row::Job(row) => Some(Job::clone(row)),
+            _ => None,
+        })
     }
 
     pub fn leased(&self) -> Vec<LeasedRow> {
-        let rows = self.rows.values();
-        rows.filter_map(|row| {
-            if let Row::Leased(row) = row {
-                Some(LeasedRow::clone(row))
-            } else {
-                None
-            }
+        self.all(|row| match row {
+            Row::Leased(row) => Some(LeasedRow::clone(row)),
+            _ => None,
         })
-        .collect()
     }
 
     pub fn marks(&self) -> Vec<MarkRow> {
-        self.rows
-            .values()
-            .filter_map(|row| {
-                if let Row::Mark(row) = row {
-                    Some(row.clone())
-                } else {
-                    None
-                }
-            })
-            .collect()
+        self.all(|row| match row {
+            Row::Mark(row) => Some(row.clone()),
+            _ => None,
+        })
     }
 
     pub fn ready(&self) -> Vec<ReadyRow> {
-        self.rows
-            .values()
-            .filter_map(|row| {
-                if let Row::Ready(row) = row {
-                    Some(row.clone())
-                } else {
-                    None
-                }
-            })
-            .collect()
+        self.all(|row| match row {
+            Row::Ready(row) => Some(row.clone()),
+            _ => None,
+        })
     }
 
     pub fn waiting(&self) -> Vec<WaitRow> {
-        self.rows
-            .values()
-            .filter_map(|row| {
-                if let Row::Wait(row) = row {
-                    Some(row.clone())
-                } else {
-                    None
-                }
-            })
-            .collect()
+        self.all(|row| match row {
+            Row::Wait(row) => Some(row.clone()),
+            _ => None,
+        })
     }
 
     /// Place rows of a job, by name.

@@ -71,9 +71,14 @@ fn run_line(seed: u64, cycles: u64) -> Ran {
     make_schedules(&mut shared.logged(server.api(), CLIENTS), &sink);
     let token = std::fs::read_to_string(place.data().join("token")).unwrap();
     let clients = Clients::start(&shared, server.address(), token.trim(), &sink);
-    for _ in 0..cycles {
+    let mut slowest = Duration::ZERO;
+    for cycle in 1..=cycles {
         kill_under_load(server, &shared, 5 + chance.below(1_496));
-        server = place.start();
+        let (started, took) = pace::took(|| place.start());
+        (server, slowest) = (started, slowest.max(took));
+        if cycle.is_multiple_of(50) {
+            println!("seed {seed}: {cycle} kills, slowest start {slowest:?}, this one {took:?}");
+        }
     }
     clients.stop(&shared);
     end::settle(&mut shared.logged(server.api(), CLIENTS));

@@ -4,9 +4,10 @@
 
 use super::api::Api;
 use super::pace::{self, until};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::File;
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -14,6 +15,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 pub struct Place {
     folder: tempfile::TempDir,
     words: Vec<String>,
+    /// Words in front of the binary: the program that starts it.
+    before: Vec<String>,
+    /// Where the server finds its store, and where the test does.
+    data: [PathBuf; 2],
     listen: SocketAddr,
     starts: usize,
 }
@@ -28,8 +33,12 @@ impl Place {
             "--log-level",
             "warn",
         ];
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
         Place {
-            folder: tempfile::tempdir().unwrap(),
+            folder,
+            before: Vec::new(),
+            data: [data.clone(), data],
             words: usual.iter().chain(words).map(|word| (*word).to_owned()).collect(),
             listen: "127.0.0.1:0".parse().unwrap(),
             starts: 0,
@@ -48,6 +57,18 @@ impl Place {
         self.path().join("switches")
     }
 
+    /// Servers are started by these words, which end with running the words that follow them.
+    pub fn started_by(mut self, words: &[&str]) -> Place {
+        self.before = words.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// The store lies here for servers, and there for the test.
+    pub fn with_data(mut self, inside: PathBuf, outside: PathBuf) -> Place {
+        self.data = [inside, outside];
+        self
+    }
+
     /// Starts servers on this address.
     pub fn listening_on(mut self, address: SocketAddr) -> Place {
         self.listen = address;
@@ -60,7 +81,7 @@ impl Place {
 
     /// The store.
     pub fn data(&self) -> PathBuf {
-        self.path().join("data")
+        self.data[1].clone()
     }
 
     /// Keeps the folder for a look; says where it is.
@@ -73,27 +94,19 @@ impl Place {
     pub fn spawn(&mut self) -> Server {
         self.starts += 1;
         let said = self.path().join(format!("said-{}", self.starts));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
-        command.arg("serve").arg("--data").arg(self.data());
+        let words = self.before.iter().map(String::as_str);
+        let mut words = words.chain([env!("CARGO_BIN_EXE_fencepost"), "serve", "--data"]);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).arg(&self.data[0]);
         command.arg("--listen").arg(self.listen.to_string()).args(&self.words);
         for name in ["FENCEPOST_LOG", "FENCEPOST_TOKEN", "FENCEPOST_TOKEN_FILE"] {
             command.env_remove(name);
         }
         command.env("FENCEPOST_TEST_SWITCHES", self.path().join("switches"));
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&said).unwrap())
-            .spawn()
-            .unwrap();
-        std::fs::write(self.path().join("pid"), child.id().to_string()).unwrap();
-        Server {
-            child,
-            said,
-            token: self.data().join("token"),
-            address: (self.listen.port() != 0).then_some(self.listen),
-            ended: None,
-        }
+        let mut server = Server::spawn(command, said, self.data().join("token"));
+        std::fs::write(self.path().join("pid"), server.pid().to_string()).unwrap();
+        server.address = (self.listen.port() != 0).then_some(self.listen);
+        server
     }
 
     /// A server that is ready. The next one on this folder listens on the same port.
@@ -102,6 +115,15 @@ impl Place {
         server.wait_until_ready();
         self.listen = server.address();
         server
+    }
+}
+
+/// A failed test leaves its folder for a look.
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("kept: {}", self.keep().display());
+        }
     }
 }
 
@@ -124,6 +146,31 @@ impl Drop for Server {
 }
 
 impl Server {
+    /// Starts a process that may not serve yet, or never; it says what it says into a file.
+    fn spawn(mut command: Command, said: PathBuf, token: PathBuf) -> Server {
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&said).unwrap())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        Server {
+            child,
+            said,
+            token,
+            address: None,
+            ended: None,
+        }
+    }
+
+    /// A server by a command of the caller's, ready.
+    pub fn start(command: Command, said: PathBuf, token: PathBuf) -> Server {
+        let mut server = Server::spawn(command, said, token);
+        server.wait_until_ready();
+        server
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -137,6 +184,10 @@ impl Server {
         self.address.unwrap()
     }
 
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address())
+    }
+
     /// A client with this server's token.
     pub fn api(&self) -> Api {
         let token = std::fs::read_to_string(&self.token).unwrap();
@@ -144,7 +195,7 @@ impl Server {
     }
 
     fn wait_until_ready(&mut self) {
-        let address = until("the server's address", || {
+        let address = pace::within(pace::LONG, || {
             let said = self.said();
             if let Ok(Some(status)) = self.child.try_wait() {
                 panic!("the server ended with {status}:\n{said}");
@@ -154,8 +205,9 @@ impl Server {
                 .find(|line| line.contains(" on http://") && said.contains('\n'))?;
             line.rsplit_once("http://")?.1.trim().parse().ok()
         });
-        self.address = Some(address);
-        let mut api = Api::new(address, "");
+        assert!(address.is_some(), "it never named its address:\n{}", self.said());
+        self.address = address;
+        let mut api = Api::new(self.address(), "");
         let ready = pace::within(pace::LONG, || {
             let answer = api.call("GET", "/readyz", &[], None).ok()?;
             (answer.status == 200).then_some(())
@@ -176,6 +228,17 @@ impl Server {
 
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
+    }
+
+    /// As Ctrl-C in a terminal does: all of its process group hear it.
+    pub fn interrupt(&self) {
+        kill_process_group(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
+    /// Asks it to end; its exit code.
+    pub fn stop(&mut self) -> Option<i32> {
+        self.terminate();
+        self.exit_code()
     }
 
     /// Whether it has ended by itself.
