@@ -79,7 +79,7 @@ impl Options {
             seed,
             starts_at: year_2026 + offset,
             shards: u16::try_from(stream.between(1, 5)).unwrap_or(1),
-            slots: u32::try_from(stream.between(1, 12)).unwrap_or(1),
+            slots: u32::try_from(stream.between(1, 24)).unwrap_or(1),
             clients: stream.between(1, 4),
             jobs: stream.between(4, 40),
             schedules: stream.between(1, 6),

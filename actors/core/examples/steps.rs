@@ -192,6 +192,7 @@ impl Leases {
             offer,
             slots: slots as u32,
             queues: Vec::new(),
+            waits: false,
         });
         self.step(LeaseInput::GrantsReleased { worker, offer });
         grants

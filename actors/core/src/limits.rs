@@ -116,6 +116,10 @@ pub const WORKER_SWEEP_MS: u64 = 1_000;
 pub const OFFER_REPEAT_MS: u64 = 2_000;
 /// Repeats of an unanswered offer before the worker takes a new number.
 pub const OFFER_REPEATS_MAX: u32 = 4;
+/// How long a worker lets an offer wait at a shard that has nothing, before it asks anew.
+pub const OFFER_WAIT_MS: u64 = 5_000;
+/// How long a shard keeps such an offer at most: its worker may be gone.
+pub const OFFER_KEPT_MS: u64 = 2 * OFFER_WAIT_MS;
 /// Heartbeats per shard that may still be answered.
 pub const BEATS_OPEN_MAX: usize = 16;
 /// Attempts in one heartbeat message.

@@ -110,7 +110,7 @@ impl ShardActor {
         self.quarantine(std::mem::take(&mut spans.read.bad));
         let Some(open) = self.open.as_mut() else { return };
         open.sync_overlay();
-        let (_, building) = open.log.building();
+        let building = open.log.building();
         let covered = match &spans.read.next {
             Some(next) => spans.range.before(next),
             None => spans.range,

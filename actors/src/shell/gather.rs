@@ -34,7 +34,7 @@ pub(crate) struct Look<'a> {
 
 impl Known for Look<'_> {
     fn row(&self, key: &RowKey) -> Option<Option<Row>> {
-        let (_, building) = self.open.log.building();
+        let building = self.open.log.building();
         let stamped = self.open.overlay.lookup(building, key).map(|row| row.cloned());
         stamped.or_else(|| self.fetched.get(key).cloned())
     }

@@ -4,11 +4,12 @@
 //! A batch gets its number when it is sealed and keeps its bytes until the store has answered for
 //! good. Next: `overlay.rs`, `shard_actor.rs`.
 
+use crate::shell::writes::Writes;
 use fencepost_core::ids::BatchNo;
 use fencepost_core::limits::BATCH_WRITES_MAX;
 use fencepost_core::machine::Write;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::rc::Rc;
 
 /// Writes of one or more steps under one number.
 #[derive(Debug)]
@@ -16,15 +17,15 @@ pub struct Sealed {
     /// Number within the epoch.
     pub number: BatchNo,
     /// Rows.
-    pub writes: Arc<Vec<Write>>,
+    pub writes: Writes,
 }
 
 /// Batches and held-back effects of one epoch.
 #[derive(Debug)]
 pub struct CommitLog<E> {
     next: BatchNo,
-    building: Vec<Write>,
-    sealed: VecDeque<Arc<Sealed>>,
+    building: Writes,
+    sealed: VecDeque<Rc<Sealed>>,
     durable: BatchNo,
     held: VecDeque<(BatchNo, Vec<E>)>,
 }
@@ -34,7 +35,7 @@ impl<E> CommitLog<E> {
     pub fn new() -> CommitLog<E> {
         CommitLog {
             next: BatchNo(1),
-            building: Vec::new(),
+            building: Writes::default(),
             sealed: VecDeque::new(),
             durable: BatchNo(0),
             held: VecDeque::new(),
@@ -43,12 +44,8 @@ impl<E> CommitLog<E> {
 
     /// Takes a step's writes and effects. Returns the effects that may be released at once: all of
     /// them when nothing stamped is waiting, none otherwise.
-    pub fn stamp(&mut self, mut writes: Vec<Write>, effects: Vec<E>) -> Vec<E> {
-        if self.building.is_empty() {
-            self.building = writes;
-        } else {
-            self.building.append(&mut writes);
-        }
+    pub fn stamp(&mut self, writes: Vec<Write>, effects: Vec<E>) -> Vec<E> {
+        self.building.append(writes);
         let after = self.stamped();
         if self.building.len() >= BATCH_WRITES_MAX {
             self.seal();
@@ -67,7 +64,7 @@ impl<E> CommitLog<E> {
 
     /// The batch to commit now, if none is in flight: seals what was merged meanwhile. The caller
     /// commits it and answers with `durable`, or ends.
-    pub fn next_to_commit(&mut self) -> Option<Arc<Sealed>> {
+    pub fn next_to_commit(&mut self) -> Option<Rc<Sealed>> {
         if self.sealed.is_empty() {
             self.seal();
         }
@@ -101,7 +98,7 @@ impl<E> CommitLog<E> {
     }
 
     /// Sealed batches, oldest first.
-    pub fn sealed(&self) -> impl Iterator<Item = &Arc<Sealed>> {
+    pub fn sealed(&self) -> impl Iterator<Item = &Rc<Sealed>> {
         self.sealed.iter()
     }
 
@@ -119,9 +116,9 @@ impl<E> CommitLog<E> {
         }
     }
 
-    /// Writes stamped but not sealed yet, with the number they will get.
-    pub fn building(&self) -> (BatchNo, &[Write]) {
-        (self.next, &self.building)
+    /// Writes stamped but not sealed yet.
+    pub fn building(&self) -> &Writes {
+        &self.building
     }
 
     /// Whether nothing is stamped and not durable.
@@ -138,10 +135,9 @@ impl<E> CommitLog<E> {
         if self.building.is_empty() {
             return;
         }
-        let writes = Arc::new(std::mem::take(&mut self.building));
-        self.sealed.push_back(Arc::new(Sealed {
+        self.sealed.push_back(Rc::new(Sealed {
             number: self.next,
-            writes,
+            writes: std::mem::take(&mut self.building),
         }));
         self.next = BatchNo(self.next.0 + 1);
     }
@@ -183,7 +179,7 @@ mod tests {
         log.stamp(write(), vec![2]);
         let again = log.next_to_commit().unwrap();
         assert!(
-            Arc::ptr_eq(&first, &again),
+            Rc::ptr_eq(&first, &again),
             "unknown is settled by sending the same bytes again"
         );
         assert_eq!(log.durable(first.number), [1]);

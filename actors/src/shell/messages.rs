@@ -60,6 +60,8 @@ pub enum FromWorker {
         slots: u32,
         /// Only these queues.
         queues: Vec<Name>,
+        /// To be kept while there is nothing.
+        waits: bool,
     },
     /// Still held.
     Heartbeat {

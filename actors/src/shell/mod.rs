@@ -16,3 +16,4 @@ mod release;
 pub mod shard_actor;
 mod sweep;
 mod window;
+pub mod writes;

@@ -57,11 +57,17 @@ impl Needs {
 
     pub(crate) fn worker(worker: WorkerId, message: FromWorker, _received_at: Monotonic) -> Needs {
         match message {
-            FromWorker::Offer { offer, slots, queues } => lease(LeaseInput::Offer {
+            FromWorker::Offer {
+                offer,
+                slots,
+                queues,
+                waits,
+            } => lease(LeaseInput::Offer {
                 worker,
                 offer,
                 slots,
                 queues,
+                waits,
             }),
             FromWorker::Heartbeat { beat, held } => lease(LeaseInput::Heartbeat { worker, beat, held }),
             FromWorker::Begin { id, token } => lease(LeaseInput::Begin { worker, id, token }),

@@ -20,6 +20,7 @@ use fencepost_storage::codec::encode_batch;
 use fencepost_storage::store::{Commit, Committed, Stated, StoreError};
 use futures_util::FutureExt;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// How old a stated time may be for a step to use it.
@@ -268,7 +269,7 @@ impl ShardActor {
         };
         open.in_flight = true;
         open.sync_overlay();
-        let batch = match encode_batch(&sealed.writes, makes_work(&sealed.writes)) {
+        let batch = match encode_batch(sealed.writes.as_slice(), makes_work(sealed.writes.as_slice())) {
             Ok(batch) => Arc::new(batch),
             Err(error) => return self.close(&error.to_string(), ctx),
         };
@@ -282,7 +283,7 @@ impl ShardActor {
         self.send(sealed, commit, RESEND_FIRST, ctx);
     }
 
-    fn send(&mut self, sealed: Arc<Sealed>, commit: Commit, pause: Span, ctx: &mut Context<ShardActor>) {
+    fn send(&mut self, sealed: Rc<Sealed>, commit: Commit, pause: Span, ctx: &mut Context<ShardActor>) {
         let life = self.life;
         let sending = self.parts.store.commit(commit.clone());
         ctx.spawn(sending.into_actor(self).map(move |committed, shard, ctx| {
@@ -295,7 +296,7 @@ impl ShardActor {
     fn on_committed(
         &mut self,
         committed: Committed,
-        sealed: Arc<Sealed>,
+        sealed: Rc<Sealed>,
         commit: Commit,
         pause: Span,
         ctx: &mut Context<ShardActor>,
@@ -325,7 +326,7 @@ impl ShardActor {
         }
     }
 
-    fn resend_later(&mut self, sealed: Arc<Sealed>, commit: Commit, pause: Span, ctx: &mut Context<ShardActor>) {
+    fn resend_later(&mut self, sealed: Rc<Sealed>, commit: Commit, pause: Span, ctx: &mut Context<ShardActor>) {
         let life = self.life;
         let wait = self.parts.clock.sleep(pause);
         let longer = Span((pause.0 * 2).min(RESEND_CAP.0));

@@ -5,13 +5,12 @@
 //! early. Next: `log.rs`, `fetch.rs`.
 
 use crate::shell::log::Sealed;
+use crate::shell::writes::Writes;
 use fencepost_core::ids::BatchNo;
-use fencepost_core::machine::Write;
 use fencepost_core::row::{Row, RowKey};
 use fencepost_storage::keys::{KeyRange, key_bytes};
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::rc::Rc;
 
 /// A fetch in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,8 +18,7 @@ pub struct FetchId(u64);
 
 #[derive(Debug)]
 struct Layer {
-    batch: Arc<Sealed>,
-    index: OnceCell<BTreeMap<Vec<u8>, usize>>,
+    batch: Rc<Sealed>,
     /// Set when durable: fetches below this number began before.
     retired_at: Option<FetchId>,
 }
@@ -35,7 +33,7 @@ pub struct Overlay {
 
 impl Overlay {
     /// A batch was sealed and is about to be committed.
-    pub fn push(&mut self, batch: Arc<Sealed>) {
+    pub fn push(&mut self, batch: Rc<Sealed>) {
         let known = self
             .layers
             .back()
@@ -43,7 +41,6 @@ impl Overlay {
         if !known {
             self.layers.push_back(Layer {
                 batch,
-                index: OnceCell::new(),
                 retired_at: None,
             });
         }
@@ -74,31 +71,27 @@ impl Overlay {
 
     /// What the stamped batches say about `key`: `None` is nothing, `Some(None)` deleted.
     /// `building` are the writes not sealed yet.
-    pub fn lookup<'a>(&'a self, building: &'a [Write], key: &RowKey) -> Option<Option<&'a Row>> {
+    pub fn lookup<'a>(&'a self, building: &'a Writes, key: &RowKey) -> Option<Option<&'a Row>> {
         if self.layers.is_empty() && building.is_empty() {
             return None;
         }
-        let newest = building.iter().rev().find(|write| names(write, key)).map(row_in);
-        let bytes = key_bytes(key);
-        newest.or_else(|| self.layers.iter().rev().find_map(|layer| layer.lookup(&bytes)))
+        let key = key_bytes(key);
+        let sealed = || {
+            self.layers
+                .iter()
+                .rev()
+                .find_map(|layer| layer.batch.writes.lookup(&key))
+        };
+        building.lookup(&key).or_else(sealed)
     }
 
     /// Writes with keys in `range`, the newest for each key: what a scan must be corrected by.
-    pub fn range<'a>(&'a self, building: &'a [Write], range: &KeyRange) -> BTreeMap<Vec<u8>, Option<&'a Row>> {
+    pub fn range<'a>(&'a self, building: &'a Writes, range: &KeyRange) -> BTreeMap<Vec<u8>, Option<&'a Row>> {
         let mut found = BTreeMap::new();
         for layer in &self.layers {
-            for (key, at) in layer.index().range(range.from.clone()..range.to.clone()) {
-                if let Some(write) = layer.batch.writes.get(*at) {
-                    found.insert(key.clone(), row_in(write));
-                }
-            }
+            layer.batch.writes.lay_range(range, &mut found);
         }
-        for write in building {
-            let key = key_bytes(&key_of(write));
-            if range.contains(&key) {
-                found.insert(key, row_in(write));
-            }
-        }
+        building.lay_range(range, &mut found);
         found
     }
 
@@ -125,53 +118,11 @@ impl Overlay {
     }
 }
 
-impl Layer {
-    fn index(&self) -> &BTreeMap<Vec<u8>, usize> {
-        let keyed = || {
-            self.batch
-                .writes
-                .iter()
-                .enumerate()
-                .map(|(at, write)| (key_bytes(&key_of(write)), at))
-        };
-        self.index.get_or_init(|| keyed().collect())
-    }
-
-    fn lookup(&self, key: &[u8]) -> Option<Option<&Row>> {
-        self.index()
-            .get(key)
-            .and_then(|at| self.batch.writes.get(*at))
-            .map(row_in)
-    }
-}
-
-/// The key a write names.
-pub fn key_of(write: &Write) -> RowKey {
-    match write {
-        Write::Put { row, .. } => row.key(),
-        Write::Delete(key) => key.clone(),
-    }
-}
-
-fn row_in(write: &Write) -> Option<&Row> {
-    match write {
-        Write::Put { row, .. } => Some(row),
-        Write::Delete(_) => None,
-    }
-}
-
-fn names(write: &Write, key: &RowKey) -> bool {
-    match (write, key) {
-        (Write::Put { row: Row::Job(job), .. }, RowKey::Job(id)) => job.id == *id,
-        (Write::Put { row: Row::Job(_), .. }, _) => false,
-        _ => key_of(write) == *key,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use fencepost_core::ids::{JobId, Slot};
+    use fencepost_core::machine::Write;
     use fencepost_core::row::{DeadLetterRow, ParkedRow};
     use fencepost_core::time::StoreTime;
 
@@ -189,10 +140,14 @@ mod tests {
         }
     }
 
-    fn sealed(number: u64, writes: Vec<Write>) -> Arc<Sealed> {
-        Arc::new(Sealed {
+    fn none() -> Writes {
+        Writes::default()
+    }
+
+    fn sealed(number: u64, writes: Vec<Write>) -> Rc<Sealed> {
+        Rc::new(Sealed {
             number: BatchNo(number),
-            writes: Arc::new(writes),
+            writes: writes.into(),
         })
     }
 
@@ -203,7 +158,7 @@ mod tests {
         overlay.push(sealed(1, vec![put(1)]));
         overlay.durable(BatchNo(1));
         assert!(
-            overlay.lookup(&[], &RowKey::Parked(id(1))).is_some(),
+            overlay.lookup(&none(), &RowKey::Parked(id(1))).is_some(),
             "the slow fetch may show the old row"
         );
         let later = overlay.begin_fetch();
@@ -216,7 +171,7 @@ mod tests {
     fn the_newest_write_wins_and_deletes_show() {
         let mut overlay = Overlay::default();
         overlay.push(sealed(1, vec![put(1), put(2)]));
-        let building = vec![Write::Delete(RowKey::Parked(id(1)))];
+        let building = Writes::from(vec![Write::Delete(RowKey::Parked(id(1)))]);
         assert_eq!(overlay.lookup(&building, &RowKey::Parked(id(1))), Some(None));
         assert!(matches!(
             overlay.lookup(&building, &RowKey::Parked(id(2))),
@@ -238,6 +193,6 @@ mod tests {
             expect: fencepost_core::machine::Expect::Any,
         };
         let overlay = Overlay::default();
-        assert_eq!(overlay.lookup(&[other], &RowKey::Parked(id(1))), None);
+        assert_eq!(overlay.lookup(&Writes::from(vec![other]), &RowKey::Parked(id(1))), None);
     }
 }

@@ -66,7 +66,7 @@ impl ShardActor {
         let shard = self.parts.plan.shard;
         let Some(open) = self.open.as_mut() else { return };
         open.sync_overlay();
-        let (_, building) = open.log.building();
+        let building = open.log.building();
         let mut rows = Vec::new();
         for (_, row) in swept.read.rows {
             let Some(read) = job_of(&row) else { continue };

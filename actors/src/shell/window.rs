@@ -96,7 +96,7 @@ impl ShardActor {
         self.quarantine(std::mem::take(&mut page.read.bad));
         let Some(open) = self.open.as_mut() else { return };
         open.sync_overlay();
-        let (_, building) = open.log.building();
+        let building = open.log.building();
         let covered = match &page.read.next {
             Some(next) => page.range.clone().before(next),
             None => page.range.clone(),

@@ -100,8 +100,15 @@ impl WorkerActor {
                 offer,
                 slots,
                 queues,
+                waits,
             } => {
-                self.send(shard, FromWorker::Offer { offer, slots, queues }, inputs);
+                let message = FromWorker::Offer {
+                    offer,
+                    slots,
+                    queues,
+                    waits,
+                };
+                self.send(shard, message, inputs);
             }
             WorkerEffect::SendHeartbeat { shard, beat, held } => {
                 self.send(shard, FromWorker::Heartbeat { beat, held }, inputs);

@@ -3,6 +3,7 @@
 //! Owns: the machine-wide invariants. Must never: change anything. Next: `docs/INVARIANTS.md`.
 
 use super::LeaseManager;
+use super::places::Lies;
 use std::collections::BTreeSet;
 
 impl LeaseManager {
@@ -11,6 +12,8 @@ impl LeaseManager {
         self.leases.check(self.facts.epoch);
         self.ready.check();
         self.waits.check();
+        self.waiting_offers.check();
+        assert!(self.unplaced.is_empty(), "rows are placed within their step");
         let mut ready = BTreeSet::new();
         let mut lent = BTreeSet::new();
         for class in self.ready.classes() {
@@ -19,7 +22,11 @@ impl LeaseManager {
                 assert!(ready.insert(key.2), "a job is ready once");
                 assert!(self.leases.get(key.2).is_none(), "a ready job has no current attempt");
                 assert!(!entry.job.state.is_finished(), "a ready job is not finished");
-                lent.extend(entry.waits_at.map(|at| (at, key.2)));
+                match entry.lies {
+                    Lies::Waiting(at) => _ = lent.insert((at, key.2)),
+                    Lies::Ready => {}
+                    Lies::Nowhere => panic!("after a step every ready job has a place row"),
+                }
             }
         }
         assert_eq!(

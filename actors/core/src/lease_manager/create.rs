@@ -58,7 +58,7 @@ impl LeaseManager {
         for fire in fires {
             self.insert(now, fire.id, fire.spec, fire.origin, fire.due_at, out);
         }
-        self.end_step(out);
+        self.end_step(now, out);
     }
 
     fn create(&mut self, now: Now, item: CreateItem, made: &mut Made, out: &mut Orders) -> Result<Created, Refusal> {

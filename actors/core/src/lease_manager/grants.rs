@@ -5,56 +5,50 @@
 
 use super::io::{Grant, LeaseEffect};
 use super::ready::{ClassId, ReadyEntry, ReadyKey, Turn};
+use super::waiting_offers::Asked;
 use super::workers::{Granted, Known};
 use super::{LeaseManager, Orders, is_expired};
 use crate::ids::{OfferId, Token, WorkerId};
 use crate::limits::{LEASED_BYTES_MAX, LEASES_PER_SHARD_MAX, OFFER_SLOTS_MAX, READY_LOADS_MAX};
-use crate::name::Name;
 use crate::row::{LeasedRow, Row};
 use crate::time::Now;
-use std::collections::BTreeSet;
 
 impl LeaseManager {
     /// A worker has room.
-    pub(super) fn on_offer(
-        &mut self,
-        now: Now,
-        (worker, offer): (WorkerId, OfferId),
-        slots: u32,
-        queues: Vec<Name>,
-        out: &mut Orders,
-    ) {
+    pub(super) fn on_offer(&mut self, now: Now, worker: WorkerId, asked: Asked, waits: bool, out: &mut Orders) {
         self.reconcile(&worker, &[], out);
-        let only: BTreeSet<Name> = queues.into_iter().collect();
-        let grants = match self.workers.recall(&worker, offer) {
-            Known::New => self.grant_new(now, &worker, offer, slots, &only, out),
+        self.waiting_offers.drop_of(&worker);
+        let known = self.workers.recall(&worker, asked.offer);
+        let is_new = matches!(known, Known::New);
+        let grants = match known {
+            Known::New => self.grant_new(now, &worker, &asked, out),
             Known::Given(granted) => self.grants_left(&granted),
             Known::Forgotten => Vec::new(),
         };
-        let more = self.ready.has_more(&only);
+        let more = self.ready.has_more(&asked.only);
+        let keep = waits && is_new && grants.is_empty() && asked.slots > 0 && self.has_lease_room();
+        let (offer, received_at) = (asked.offer, asked.received_at);
+        if keep && self.waiting_offers.keep(worker.clone(), asked) {
+            return;
+        }
         out.effect(LeaseEffect::SendGrants {
             worker,
             offer,
-            received_at: now.mono,
+            received_at,
             grants,
             more,
         });
     }
 
-    fn grant_new(
-        &mut self,
-        now: Now,
-        worker: &WorkerId,
-        offer: OfferId,
-        slots: u32,
-        only: &BTreeSet<Name>,
-        out: &mut Orders,
-    ) -> Vec<Grant> {
-        let slots = slots.min(OFFER_SLOTS_MAX) as usize;
+    /// Grants up to the offer's room, and remembers what it was given.
+    pub(super) fn grant_new(&mut self, now: Now, worker: &WorkerId, asked: &Asked, out: &mut Orders) -> Vec<Grant> {
+        let slots = asked.slots.min(OFFER_SLOTS_MAX) as usize;
         let mut grants = Vec::new();
         let mut vain_turns = 0;
         while grants.len() < slots && vain_turns < READY_LOADS_MAX && self.has_lease_room() {
-            let Some(queue) = self.ready.next_line(only) else { break };
+            let Some(queue) = self.ready.next_line(&asked.only) else {
+                break;
+            };
             match self.ready.take_turn(&queue) {
                 Turn::Job(class, key, entry) => grants.extend(self.grant(now, worker, (class, key, entry), out)),
                 Turn::Load(class) => {
@@ -69,7 +63,7 @@ impl LeaseManager {
         }
         if !grants.is_empty() {
             let granted: Granted = grants.iter().map(|grant| (grant.job.id, grant.token)).collect();
-            self.workers.remember(worker, offer, granted);
+            self.workers.remember(worker, asked.offer, granted);
         }
         grants
     }
@@ -81,7 +75,7 @@ impl LeaseManager {
         (class, key, entry): (ClassId, ReadyKey, ReadyEntry),
         out: &mut Orders,
     ) -> Option<Grant> {
-        self.delete_taken(class, key, entry.waits_at, out);
+        self.delete_taken(class, key, entry.lies, out);
         self.order_ready_page(class, out);
         if is_expired(&entry.job, now) {
             self.expire(now, entry.job, out);

@@ -61,6 +61,8 @@ pub enum LeaseInput {
         slots: u32,
         /// Only these queues; empty means all.
         queues: Vec<Name>,
+        /// If there is nothing now: keep it for what becomes ready, and answer then.
+        waits: bool,
     },
     /// A worker still holds these.
     Heartbeat {

@@ -3,7 +3,7 @@
 //! Owns: the load orders. Must never: trust a page that does not join on, or a row that left the range
 //! meanwhile. Next: `window.rs`.
 
-use super::places::class_of;
+use super::places::{Lies, class_of};
 use super::ready::{self, ClassId, ClassName, ReadyEntry, ReadyKey};
 use super::waiting::{self, WaitEntry, WaitKey};
 use super::window::{Beyond, cost_of};
@@ -91,7 +91,7 @@ impl LeaseManager {
         let entry = ReadyEntry {
             cost: cost_of(&job),
             job: Arc::new(job),
-            waits_at: None,
+            lies: Lies::Ready,
         };
         self.ready.insert(class, key, entry);
     }

@@ -26,6 +26,7 @@ mod ready;
 mod recent;
 mod sweep;
 mod waiting;
+mod waiting_offers;
 mod window;
 mod workers;
 
@@ -42,11 +43,13 @@ use crate::time::Now;
 use io::{LeaseEffect, LeaseInput, LeaseOpened, Recorded};
 use leases::LeaseTable;
 use places::Lies;
-use ready::ReadyRange;
+use ready::{ClassId, ReadyKey, ReadyRange};
 use recent::RecentTokens;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use sweep::Sweep;
 use waiting::WaitRange;
+use waiting_offers::{Asked, WaitingOffers};
 use window::Beyond;
 use workers::Workers;
 
@@ -60,6 +63,10 @@ pub struct LeaseManager {
     waits: WaitRange,
     leases: LeaseTable,
     workers: Workers,
+    /// Offers that found nothing and wait.
+    waiting_offers: WaitingOffers,
+    /// Ready jobs of this step whose place row is not written yet.
+    unplaced: Vec<(ClassId, ReadyKey)>,
     recent: RecentTokens,
     sweep: Sweep,
     /// Of the newest token of this epoch.
@@ -80,6 +87,8 @@ impl LeaseManager {
             waits: WaitRange::new(wait_mark(&opened.marks)),
             leases: LeaseTable::new(facts.heartbeat, now.mono),
             workers: Workers::default(),
+            waiting_offers: WaitingOffers::default(),
+            unplaced: Vec::new(),
             recent: RecentTokens::default(),
             sweep: Sweep::new(now.mono),
             sequence: 0,
@@ -130,8 +139,15 @@ impl LeaseManager {
                 offer,
                 slots,
                 queues,
+                waits,
             } => {
-                self.on_offer(now, (worker, offer), slots, queues, out);
+                let asked = Asked {
+                    offer,
+                    slots,
+                    only: queues.into_iter().collect(),
+                    received_at: now.mono,
+                };
+                self.on_offer(now, worker, asked, waits, out);
             }
             LeaseInput::Heartbeat { worker, beat, held } => self.on_heartbeat((worker, beat), held, out),
             LeaseInput::Begin { worker, id, token } => self.on_begin(worker, id, token, out),
@@ -150,7 +166,7 @@ impl LeaseManager {
             LeaseInput::SweepPage { rows, next } => self.on_sweep_page(now, rows, next, out),
             LeaseInput::Tick => self.on_tick(now, out),
         }
-        self.end_step(out);
+        self.end_step(now, out);
     }
 
     /// When to be stepped with `Tick`, at the latest.
@@ -184,8 +200,13 @@ impl LeaseManager {
         self.doubt = now.doubt;
     }
 
-    fn end_step(&mut self, out: &mut Orders) {
-        if self.fresh && self.hungry {
+    /// What became ready goes to the offers that wait for it; what is left gets its row and is hinted.
+    fn end_step(&mut self, now: Now, out: &mut Orders) {
+        if self.fresh {
+            self.serve_waiting_offers(now, out);
+        }
+        self.place_rows(out);
+        if self.fresh && self.hungry && self.ready.has_more(&BTreeSet::new()) {
             self.hungry = false;
             out.effect(LeaseEffect::HintReady);
         }

@@ -14,11 +14,13 @@ use crate::row::{DeadLetterRow, MarkRange, MarkRow, ParkedRow, Row, RowKey, Wait
 use crate::time::{Now, Span, StoreTime};
 use std::sync::Arc;
 
-/// Where the place row of a job that becomes ready lies.
+/// Where the place row of a ready job lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Lies {
-    /// Nowhere yet.
+    /// Nowhere yet: the step that made it ready writes it at its end, unless it was granted by then.
     Nowhere,
+    /// In the ready range.
+    Ready,
     /// In the wait range, under this instant.
     Waiting(StoreTime),
 }
@@ -29,16 +31,12 @@ impl LeaseManager {
         let name = (job.spec.queue.clone(), job.spec.tenant.clone());
         let class = self.class_for(&name, out);
         let key = (job.spec.priority, order, job.id);
-        let waits_at = match lies {
-            Lies::Waiting(at) => Some(at),
-            Lies::Nowhere => None,
-        };
         let cost = cost_of(&job);
-        let entered = self.ready.insert(class, key, ReadyEntry { job, waits_at, cost });
-        match lies {
-            Lies::Nowhere => self.put_ready_row(class, key, out),
-            Lies::Waiting(at) if !entered => self.move_row_to_ready(class, key, at, out),
-            Lies::Waiting(_) => {}
+        let entered = self.ready.insert(class, key, ReadyEntry { job, lies, cost });
+        match (lies, entered) {
+            (Lies::Nowhere, true) => self.unplaced.push((class, key)),
+            (_, false) => self.lay_in_ready(class, key, lies, out),
+            (Lies::Waiting(_) | Lies::Ready, true) => {}
         }
         self.fresh = true;
         self.settle_ready_windows(out);
@@ -47,8 +45,15 @@ impl LeaseManager {
     /// Pushes out of the ready windows what is too much; rows that only lay there in memory follow.
     pub(super) fn settle_ready_windows(&mut self, out: &mut Orders) {
         for (class, key, entry) in self.ready.evict() {
-            if let Some(at) = entry.waits_at {
-                self.move_row_to_ready(class, key, at, out);
+            self.lay_in_ready(class, key, entry.lies, out);
+        }
+    }
+
+    /// Writes the rows of what became ready in this step and was not granted in it.
+    pub(super) fn place_rows(&mut self, out: &mut Orders) {
+        for (class, key) in std::mem::take(&mut self.unplaced) {
+            if self.ready.place(class, &key) {
+                self.put_ready_row(class, key, out);
             }
         }
     }
@@ -104,16 +109,11 @@ impl LeaseManager {
     }
 
     /// Deletes the row of a job that was taken out of a ready window to be granted or expired.
-    pub(super) fn delete_taken(
-        &mut self,
-        class: ClassId,
-        key: ReadyKey,
-        waits_at: Option<StoreTime>,
-        out: &mut Orders,
-    ) {
-        match waits_at {
-            Some(at) => self.delete_wait_row((at, key.2), out),
-            None => self.delete_ready_row(class, key, out),
+    pub(super) fn delete_taken(&mut self, class: ClassId, key: ReadyKey, lies: Lies, out: &mut Orders) {
+        match lies {
+            Lies::Waiting(at) => self.delete_wait_row((at, key.2), out),
+            Lies::Ready => self.delete_ready_row(class, key, out),
+            Lies::Nowhere => {}
         }
     }
 
@@ -132,12 +132,19 @@ impl LeaseManager {
             return;
         };
         let key = (job.spec.priority, order, job.id);
-        self.ready.remove(class, &key);
-        self.delete_ready_row(class, key, out);
+        let entry = self.ready.remove(class, &key);
+        if entry.is_none_or(|entry| entry.lies != Lies::Nowhere) {
+            self.delete_ready_row(class, key, out);
+        }
     }
 
-    fn move_row_to_ready(&mut self, class: ClassId, key: ReadyKey, waits_at: StoreTime, out: &mut Orders) {
-        self.delete_wait_row((waits_at, key.2), out);
+    /// Sees to it that the place row lies in the ready range.
+    fn lay_in_ready(&mut self, class: ClassId, key: ReadyKey, lies: Lies, out: &mut Orders) {
+        match lies {
+            Lies::Ready => return,
+            Lies::Waiting(at) => self.delete_wait_row((at, key.2), out),
+            Lies::Nowhere => {}
+        }
         self.put_ready_row(class, key, out);
     }
 

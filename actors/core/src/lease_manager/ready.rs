@@ -5,6 +5,7 @@
 //! still lies in the wait range: that saves moving a row that is granted soon. Next: `places.rs`.
 
 use super::mark::Mark;
+use super::places::Lies;
 use super::window::{Beyond, Costly, Window};
 use crate::ids::{JobId, ShardId};
 use crate::job::Job;
@@ -31,8 +32,8 @@ pub(super) struct ClassId(u32);
 pub(super) struct ReadyEntry {
     /// As stored.
     pub(super) job: Arc<Job>,
-    /// Set while its row lies in the wait range, under this instant.
-    pub(super) waits_at: Option<StoreTime>,
+    /// Where its place row lies.
+    pub(super) lies: Lies,
     /// Of `cost_of`.
     pub(super) cost: usize,
 }
@@ -165,6 +166,17 @@ impl ReadyRange {
             self.cost -= entry.cost;
         }
         removed
+    }
+
+    /// A ready job gets its row now; false if it is here no more, or has a row.
+    pub(super) fn place(&mut self, id: ClassId, key: &ReadyKey) -> bool {
+        let class = self.classes.get_mut(&id);
+        let entry = class.and_then(|class| class.window.get_mut(key));
+        let Some(entry) = entry.filter(|entry| entry.lies == Lies::Nowhere) else {
+            return false;
+        };
+        entry.lies = Lies::Ready;
+        true
     }
 
     /// The class whose window costs most gives up half of it, when all together cost too much:

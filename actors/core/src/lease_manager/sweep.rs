@@ -224,7 +224,7 @@ impl LeaseManager {
         let entry = ReadyEntry {
             cost: cost_of(&job),
             job: Arc::new(job),
-            waits_at: None,
+            lies: Lies::Ready,
         };
         self.ready.insert(class, key, entry);
         self.fresh = true;

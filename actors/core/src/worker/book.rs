@@ -61,6 +61,8 @@ pub(super) struct OpenOffer {
     pub(super) slots: u32,
     /// Slots kept free for it; none while its shard cannot be reached.
     pub(super) promised: u32,
+    /// Its shard keeps it until something is ready there.
+    pub(super) waits: bool,
     /// When it was sent first: leases count from here (F13).
     pub(super) sent_at: Monotonic,
     /// Times sent again.

@@ -22,6 +22,8 @@ pub struct WorkerConfig {
     pub heartbeat: Span,
     /// Between rounds in which every shard is asked.
     pub sweep: Span,
+    /// An offer that waits at a shard is asked after when it is this old.
+    pub offer_wait: Span,
     /// Unanswered offers and begins are sent again after this long.
     pub offer_repeat: Span,
     /// Outcomes not yet recorded beyond which no work is asked for.
@@ -38,6 +40,7 @@ impl WorkerConfig {
             lease_margin: Span::from_millis(limits::LEASE_MARGIN_MS),
             heartbeat: Span::from_millis(limits::HEARTBEAT_MS),
             sweep: Span::from_millis(limits::WORKER_SWEEP_MS),
+            offer_wait: Span::from_millis(limits::OFFER_WAIT_MS),
             offer_repeat: Span::from_millis(limits::OFFER_REPEAT_MS),
             outcome_count_max: limits::OUTCOMES_UNRECORDED_MAX,
         }

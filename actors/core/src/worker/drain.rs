@@ -32,6 +32,7 @@ impl WorkerMachine {
         self.asking.clear();
         for shard in self.config.shards.shards() {
             self.hand_back_beginning(now, shard, effects);
+            self.call_back(now, shard, effects);
             self.ask_after_offer(now, shard);
         }
     }

@@ -48,8 +48,9 @@ impl WorkerMachine {
             }
         }
         self.hand_back(now, shard, back, effects);
-        if asked.is_some() {
-            self.after_answer(shard, granted_some && answer.more);
+        if let Some(asked) = asked {
+            let idle = asked.waits && !granted_some;
+            self.after_answer(now, shard, granted_some && answer.more, idle, effects);
         }
     }
 
@@ -123,12 +124,22 @@ impl WorkerMachine {
         }
     }
 
-    fn after_answer(&mut self, shard: ShardId, more: bool) {
+    /// `declined`: the shard did not keep an offer that was to wait; the sweep tries again.
+    fn after_answer(
+        &mut self,
+        now: Monotonic,
+        shard: ShardId,
+        more: bool,
+        declined: bool,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
         let Some(book) = self.book_mut(shard) else { return };
         book.slow = false;
         book.hinted |= more;
-        if book.hinted {
-            self.put_in_line(shard);
+        match (book.hinted, declined) {
+            (true, _) => self.put_in_line(shard),
+            (false, true) => {}
+            (false, false) => self.let_wait(now, shard, effects),
         }
     }
 

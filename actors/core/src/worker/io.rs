@@ -106,6 +106,8 @@ pub enum WorkerEffect {
         slots: u32,
         /// Only these queues; empty means all.
         queues: Vec<Name>,
+        /// To be kept while there is nothing, and answered then.
+        waits: bool,
     },
     /// Renew.
     SendHeartbeat {

@@ -77,7 +77,7 @@ impl WorkerMachine {
     pub fn step(&mut self, now: Monotonic, input: WorkerInput, effects: &mut Vec<WorkerEffect>) {
         self.run_due(now, effects);
         match input {
-            WorkerInput::ReadyHint(shard) => self.on_hint(shard),
+            WorkerInput::ReadyHint(shard) => self.on_hint(now, shard, effects),
             WorkerInput::Granted {
                 from,
                 offer,

@@ -1,10 +1,12 @@
 //! Asking shards for work: only as much as there is room, each shard in its turn.
 //!
 //! Owns: offers and the slots promised to them. Must never: promise a slot twice (F15: no prefetch).
-//! Hints say whom to ask; the sweep asks everyone, for hints may be lost (F8). Next: `grants.rs`.
+//! Hints say whom to ask; the sweep asks everyone, for hints may be lost (F8). While there is room, each
+//! shard keeps a small offer that waits: at most half of all slots wait, and they are called back when
+//! another shard has work for them. Next: `grants.rs`.
 
 use super::WorkerMachine;
-use super::book::OpenOffer;
+use super::book::{OpenOffer, ShardBook};
 use super::drain::Stage;
 use super::io::WorkerEffect;
 use super::timers::Timer;
@@ -14,11 +16,14 @@ use crate::time::Monotonic;
 use std::ops::Bound;
 
 impl WorkerMachine {
-    pub(super) fn on_hint(&mut self, shard: ShardId) {
+    pub(super) fn on_hint(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
         let Some(book) = self.book_mut(shard) else { return };
         book.hinted = true;
-        if book.offer.is_none() {
-            self.put_in_line(shard);
+        match book.offer.as_ref().map(|offer| offer.waits) {
+            None => self.put_in_line(shard),
+            // It has work, yet did not grant: it is another owner, or its grants are on their way.
+            Some(true) => self.call_back(now, shard, effects),
+            Some(false) => {}
         }
     }
 
@@ -47,35 +52,121 @@ impl WorkerMachine {
     pub(super) fn ask(&mut self, now: Monotonic, effects: &mut Vec<WorkerEffect>) {
         while self.room() > 0 {
             let Some(shard) = self.next_to_ask() else { return };
-            let slots = self.share_of(shard);
-            self.asking.remove(&shard);
             self.asked_last = shard;
-            self.offer_last += 1;
-            let id = OfferId(self.offer_last);
-            let mut offer = OpenOffer {
-                id,
-                slots,
-                promised: slots,
-                sent_at: now,
-                repeats: 0,
-                repeat_at: None,
-            };
-            let repeat_at = Some(Self::after(now, self.config.offer_repeat));
-            self.timers
-                .move_to(&mut offer.repeat_at, repeat_at, Timer::Offer(shard));
-            self.promised += slots;
-            let queues = self.config.queues.clone();
-            let Some(book) = self.book_mut(shard) else { return };
-            book.hinted = false;
-            book.asked_at = Some(now);
-            book.offer = Some(offer);
-            effects.push(WorkerEffect::SendOffer {
-                shard,
-                offer: id,
-                slots,
-                queues,
-            });
+            match self.eager(shard) {
+                true => self.open_offer(now, shard, self.share_of(shard), false, effects),
+                false if self.may_wait() => self.open_offer(now, shard, self.share_waiting(), true, effects),
+                false => self.open_offer(now, shard, self.share_of(shard), false, effects),
+            }
         }
+        self.call_back_for_others(now, effects);
+    }
+
+    /// An offer that waits, if there is room for one: the shard has nothing to say at the moment.
+    pub(super) fn let_wait(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
+        if self.may_wait() {
+            self.open_offer(now, shard, self.share_waiting(), true, effects);
+        }
+    }
+
+    fn may_wait(&self) -> bool {
+        let share = self.share_waiting();
+        share > 0 && self.room() >= share
+    }
+
+    /// Of each shard; all together are at most half of the slots.
+    fn share_waiting(&self) -> u32 {
+        let share = self.config.slots / (2 * u32::from(self.config.shards.count()));
+        share.min(limits::OFFER_SLOTS_MAX)
+    }
+
+    fn open_offer(&mut self, now: Monotonic, shard: ShardId, slots: u32, waits: bool, effects: &mut Vec<WorkerEffect>) {
+        self.offer_last += 1;
+        let id = OfferId(self.offer_last);
+        let mut offer = OpenOffer {
+            id,
+            slots,
+            promised: slots,
+            waits,
+            sent_at: now,
+            repeats: 0,
+            repeat_at: None,
+        };
+        let patience = if waits {
+            self.config.offer_wait
+        } else {
+            self.config.offer_repeat
+        };
+        let repeat_at = Some(Self::after(now, patience));
+        self.timers
+            .move_to(&mut offer.repeat_at, repeat_at, Timer::Offer(shard));
+        self.promised += slots;
+        self.asking.remove(&shard);
+        let queues = self.config.queues.clone();
+        let Some(book) = self.book_mut(shard) else { return };
+        book.hinted = false;
+        book.asked_at = Some(now);
+        book.offer = Some(offer);
+        effects.push(WorkerEffect::SendOffer {
+            shard,
+            offer: id,
+            slots,
+            queues,
+            waits,
+        });
+    }
+
+    /// Asks for the answer to an offer that waits: the same number, no room. Its slots stay promised
+    /// until then, for grants may be on their way.
+    pub(super) fn call_back(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
+        let repeat_at = Self::after(now, self.config.offer_repeat);
+        let queues = self.config.queues.clone();
+        let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
+            return;
+        };
+        let Some(offer) = book.offer.as_mut().filter(|offer| offer.waits) else {
+            return;
+        };
+        offer.waits = false;
+        offer.slots = 0;
+        self.timers
+            .move_to(&mut offer.repeat_at, Some(repeat_at), Timer::Offer(shard));
+        effects.push(WorkerEffect::SendOffer {
+            shard,
+            offer: offer.id,
+            slots: 0,
+            queues,
+            waits: false,
+        });
+    }
+
+    /// No room, but a shard that said it has work: what waits elsewhere comes back, one offer a step.
+    fn call_back_for_others(&mut self, now: Monotonic, effects: &mut Vec<WorkerEffect>) {
+        let starved = self.stage == Stage::Working
+            && self.used < self.config.slots
+            && self.unrecorded < self.config.outcome_count_max
+            && self.asking.iter().any(|shard| self.eager(*shard));
+        if !starved {
+            return;
+        }
+        let waits = |book: &ShardBook| book.offer.as_ref().is_some_and(|offer| offer.waits);
+        let called_back = |book: &ShardBook| {
+            book.offer
+                .as_ref()
+                .is_some_and(|offer| !offer.waits && offer.promised > 0)
+        };
+        if self.books.iter().any(called_back) {
+            return;
+        }
+        if let Some(number) = self.books.iter().position(waits) {
+            self.call_back(now, ShardId(number as u16), effects);
+        }
+    }
+
+    /// Said to have work since it was last asked, and answers in time.
+    fn eager(&self, shard: ShardId) -> bool {
+        let book = self.books.get(usize::from(shard.0));
+        book.is_some_and(|book| book.hinted && !book.slow)
     }
 
     /// Free slots that nobody was promised; none while outcomes pile up or in a drain.
@@ -98,11 +189,7 @@ impl WorkerMachine {
     /// that a shard that never answers cannot hold the slots that others need.
     fn share_of(&self, shard: ShardId) -> u32 {
         let room = self.room();
-        let eager = self
-            .books
-            .get(usize::from(shard.0))
-            .is_some_and(|book| book.hinted && !book.slow);
-        let share = match eager {
+        let share = match self.eager(shard) {
             true => room.div_ceil(self.asking.len().max(1) as u32),
             false => self.share_small(),
         };
@@ -116,6 +203,11 @@ impl WorkerMachine {
     /// The same number again, so that grants whose message was lost come once more (F14); after a
     /// few times a new number, or leases counted from the first sending would be over on arrival.
     pub(super) fn on_offer_due(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
+        let book = self.books.get_mut(usize::from(shard.0));
+        if let Some(offer) = book.and_then(|book| book.offer.as_mut()).filter(|offer| offer.waits) {
+            offer.repeat_at = None;
+            return self.call_back(now, shard, effects);
+        }
         self.release_promise(shard);
         let working = self.stage == Stage::Working;
         let (room, small) = (self.room(), self.share_small());
@@ -144,6 +236,7 @@ impl WorkerMachine {
                 offer,
                 slots,
                 queues,
+                waits: false,
             });
         }
     }
@@ -155,6 +248,11 @@ impl WorkerMachine {
             return;
         };
         book.slow = true;
+        if let Some(offer) = book.offer.as_mut().filter(|offer| offer.waits) {
+            offer.waits = false;
+            self.timers
+                .move_to(&mut offer.repeat_at, Some(soon), Timer::Offer(shard));
+        }
         if book.heartbeat_at.is_some_and(|at| at > soon) {
             self.timers
                 .move_to(&mut book.heartbeat_at, Some(soon), Timer::Heartbeat(shard));

@@ -16,3 +16,4 @@ mod histories_windows;
 mod life;
 mod random;
 mod steps;
+mod waiting_offers;

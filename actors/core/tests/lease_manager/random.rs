@@ -4,9 +4,9 @@
 use crate::steps::{Op, asked, op, verdict_of};
 use crate::support::lease_harness::{Leases, START};
 use crate::support::make::{job_id, name, succeeded, worker};
-use fencepost_core::ids::{JobId, Token, WorkerId};
+use fencepost_core::ids::{JobId, OfferId, Token, WorkerId};
 use fencepost_core::job::{Delivery, JobState};
-use fencepost_core::lease_manager::io::{CancelAnswer, Grant, LeaseInput, Settlement};
+use fencepost_core::lease_manager::io::{CancelAnswer, Grant, LeaseEffect, LeaseInput, Settlement};
 use fencepost_core::time::Span;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,8 @@ struct World {
     leases: Leases,
     attempts: Vec<Attempt>,
     offers: BTreeMap<u8, u64>,
+    /// Offers that may wait, with their workers.
+    waiting: BTreeMap<u64, u8>,
     offer_next: u64,
     last: Token,
     cancelled: BTreeSet<JobId>,
@@ -41,6 +43,7 @@ impl World {
             leases: Leases::new(),
             attempts: Vec::new(),
             offers: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             offer_next: 1_000,
             last: Token::default(),
             cancelled: BTreeSet::new(),
@@ -112,6 +115,18 @@ impl World {
                 self.take(&worker, grants);
             }
             Op::RepeatOffer(who) => self.repeat_offer(who),
+            Op::LetWait { who, slots } => {
+                self.offer_next += 1;
+                self.offers.insert(who, self.offer_next);
+                self.waiting.insert(self.offer_next, who);
+                self.leases.step(LeaseInput::Offer {
+                    worker: worker("w", u64::from(who)),
+                    offer: OfferId(self.offer_next),
+                    slots,
+                    queues: Vec::new(),
+                    waits: true,
+                });
+            }
             Op::Heartbeat(who) => self.heartbeat(who),
             Op::Begin(which) => {
                 if let Some(at) = self.pick(which) {
@@ -154,6 +169,22 @@ impl World {
         }
     }
 
+    /// Grants to offers that waited: they come with whatever step made work.
+    fn take_waited(&mut self) {
+        for effect in self.leases.take_effects() {
+            let LeaseEffect::SendGrants {
+                worker, offer, grants, ..
+            } = effect
+            else {
+                continue;
+            };
+            if self.waiting.remove(&offer.0).is_some() {
+                self.take(&worker, grants);
+                self.leases.step(LeaseInput::GrantsReleased { worker, offer });
+            }
+        }
+    }
+
     fn settle(&mut self, number: u64, verdict: u8) {
         let verdict = [Settlement::Succeeded, Settlement::Dead, Settlement::Retry][usize::from(verdict)];
         if self.leases.settle(number, verdict).is_ok() && verdict == Settlement::Retry {
@@ -173,6 +204,8 @@ impl World {
         let Some(offer) = self.offers.get(&who).copied() else {
             return;
         };
+        self.take_waited();
+        self.waiting.remove(&offer);
         let worker = worker("w", u64::from(who));
         let grants = self.leases.offer_as(&worker, offer, 2, &[]);
         let (known, new): (Vec<_>, Vec<_>) = grants.into_iter().partition(|grant| grant.token <= self.last);
@@ -293,6 +326,7 @@ proptest! {
         for op in ops {
             world.apply(op);
             world.leases.step(LeaseInput::Tick);
+            world.take_waited();
             world.check();
         }
         world.settle_down();

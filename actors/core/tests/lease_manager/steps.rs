@@ -24,6 +24,11 @@ pub enum Op {
         slots: u32,
     },
     RepeatOffer(u8),
+    /// An offer that waits while there is nothing.
+    LetWait {
+        who: u8,
+        slots: u32,
+    },
     Heartbeat(u8),
     Begin(usize),
     Report {
@@ -62,6 +67,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => (number, 0..3_u8).prop_map(|(number, verdict)| Op::Settle(number, verdict)),
         5 => (0..3_u8, 1..4_u32).prop_map(|(who, slots)| Op::Offer { who, slots }),
         1 => (0..3_u8).prop_map(Op::RepeatOffer),
+        2 => (0..3_u8, 1..4_u32).prop_map(|(who, slots)| Op::LetWait { who, slots }),
         3 => (0..3_u8).prop_map(Op::Heartbeat),
         2 => any::<usize>().prop_map(Op::Begin),
         6 => (any::<usize>(), 0..8_u8).prop_map(|(which, verdict)| Op::Report { which, verdict }),

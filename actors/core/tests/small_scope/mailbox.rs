@@ -48,13 +48,14 @@ impl World {
     pub fn word_of(&self, epoch: Epoch, life: Life, said: FromWorker) -> (LeaseInput, Vec<Token>) {
         let worker = worker_id(life.0, life.1);
         match said {
-            FromWorker::Offer(offer, slots) => {
+            FromWorker::Offer(offer, slots, waits) => {
                 let queues = Vec::new();
                 let input = LeaseInput::Offer {
                     worker,
                     offer,
                     slots,
                     queues,
+                    waits,
                 };
                 (input, Vec::new())
             }

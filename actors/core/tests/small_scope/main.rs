@@ -70,6 +70,13 @@ fn at_most_once_holds_to_depth_eight() {
     );
 }
 
+/// Workers with room for two: their offers wait at the shard, and what becomes ready is granted at once.
+#[test]
+fn offers_that_wait_hold_to_depth_eight() {
+    let scope = Scope::all(Delivery::AtLeastOnce, GuardKind::Keys, 2, 8);
+    holds("offers that wait", Scope { slots: 2, ..scope }, 200_000);
+}
+
 /// Only lost and late words of one worker: what it says about attempts that were reaped while it
 /// could not be heard (F18). Two of them in one message once ended the shard with a conflict.
 #[test]

@@ -34,8 +34,8 @@ pub enum Ending {
 }
 
 impl Node {
-    pub fn new(boot: u64) -> Node {
-        let mut config = WorkerConfig::new(1, ShardMap::new(1).unwrap());
+    pub fn new(boot: u64, slots: u32) -> Node {
+        let mut config = WorkerConfig::new(slots, ShardMap::new(1).unwrap());
         config.heartbeat = HEARTBEAT;
         // Hints are events here, so that nothing is asked for between them.
         config.sweep = Span::from_secs(86_400);
@@ -68,7 +68,9 @@ impl World {
     fn obey(&mut self, node: usize, effect: WorkerEffect, grants: &[Grant]) -> Result<(), String> {
         let life: Life = (node, self.nodes[node].boot);
         match effect {
-            WorkerEffect::SendOffer { offer, slots, .. } => self.say(life, FromWorker::Offer(offer, slots)),
+            WorkerEffect::SendOffer {
+                offer, slots, waits, ..
+            } => self.say(life, FromWorker::Offer(offer, slots, waits)),
             WorkerEffect::SendHeartbeat { beat, held, .. } => {
                 self.watch.beat_last = beat;
                 self.say(life, FromWorker::Heartbeat(beat, held));
@@ -181,7 +183,7 @@ impl World {
             run.node = None;
         }
         self.runs.retain(|_, run| run.node.is_some() || run.is_open());
-        self.nodes[node] = Node::new(life.1 + 1);
+        self.nodes[node] = Node::new(life.1 + 1, self.scope.slots);
         self.step_node(node, WorkerInput::Tick)
     }
 }

@@ -31,6 +31,8 @@ pub struct Scope {
     pub budget: Budget,
     /// Only the first worker is there.
     pub lone: bool,
+    /// Of each worker: with two, an idle worker's offer waits at the shard.
+    pub slots: u32,
     /// What is wrong.
     pub fault: Option<Fault>,
 }
@@ -122,6 +124,7 @@ impl Scope {
                 drains: 1,
             },
             lone: false,
+            slots: 1,
             fault: None,
         }
     }

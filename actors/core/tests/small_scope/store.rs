@@ -68,7 +68,7 @@ impl Store {
         }
         self.check_places()?;
         if let (Some(before), Some(after)) = (before, self.standing()) {
-            check_move(before, after)?;
+            check_move(before, after, self.has_ended(before, job_before.as_ref()))?;
             check_speaker(&batch.spoken_for, before, after)?;
             self.check_grant(before, after, job_before.as_ref())?;
         }
@@ -112,6 +112,13 @@ impl Store {
         Some(Standing { state, token: None })
     }
 
+    /// Whether the row says that the attempt which was current before is over: recorded, or refunded.
+    fn has_ended(&self, before: Standing, job_before: Option<&Job>) -> bool {
+        let Some(job) = self.job() else { return false };
+        let recorded = job.attempts.iter().any(|attempt| Some(attempt.token) == before.token);
+        recorded || job_before.is_some_and(|before| job.refunded > before.refunded)
+    }
+
     /// A job has one place row until it is finished, and none after (but for a dead letter).
     fn check_places(&self) -> Result<(), String> {
         let Some(job) = self.job() else { return Ok(()) };
@@ -134,7 +141,7 @@ impl Store {
 
     /// Tokens only grow, and nothing is granted once someone asked to cancel.
     fn check_grant(&mut self, before: Standing, after: Standing, job: Option<&Job>) -> Result<(), String> {
-        let Some(token) = after.token.filter(|_| before.token.is_none()) else {
+        let Some(token) = after.token.filter(|_| before.token != after.token) else {
             return Ok(());
         };
         if token <= self.token_max {
@@ -148,8 +155,11 @@ impl Store {
     }
 }
 
-fn check_move(before: Standing, after: Standing) -> Result<(), String> {
-    if before.state == JobState::Leased && after.state == JobState::Leased && before.token != after.token {
+/// `ended`: the attempt that was current before is over. The next may be granted in the same step, to an
+/// offer that waits.
+fn check_move(before: Standing, after: Standing, ended: bool) -> Result<(), String> {
+    let both_leased = before.state == JobState::Leased && after.state == JobState::Leased;
+    if both_leased && before.token != after.token && !ended {
         return Err("a second current attempt".to_owned());
     }
     // Nobody sends dead letters back here, so what is finished stays as it is.

@@ -24,7 +24,7 @@ pub enum Packet {
 /// What a worker says.
 #[derive(Clone, Debug, Hash)]
 pub enum FromWorker {
-    Offer(OfferId, u32),
+    Offer(OfferId, u32, bool),
     Heartbeat(BeatId, Vec<(JobId, Token)>),
     Begin(JobId, Token),
     Outcomes(Vec<(JobId, Token, Outcome)>),
@@ -76,7 +76,7 @@ impl Wire {
     /// The newest offer of a worker's life.
     pub fn offer_of(&self, life: Life) -> Option<u64> {
         let offers = self.packets().filter_map(|(id, packet)| match packet {
-            Packet::ToOwner(from, FromWorker::Offer(offer, _)) if *from == life => Some((*offer, id)),
+            Packet::ToOwner(from, FromWorker::Offer(offer, ..)) if *from == life => Some((*offer, id)),
             _ => None,
         });
         offers.max().map(|(_, id)| id)

@@ -53,7 +53,7 @@ impl World {
             now: Monotonic(1_000_000),
             store: Store::default(),
             owners: Vec::new(),
-            nodes: [Node::new(1), Node::new(1)],
+            nodes: [Node::new(1, scope.slots), Node::new(1, scope.slots)],
             wire: Wire::default(),
             runs: BTreeMap::new(),
             resource: Resource::default(),

@@ -104,6 +104,7 @@ impl Leases {
             offer,
             slots,
             queues,
+            waits: false,
         });
         let found = self.effects.iter().rev().find_map(|effect| match effect {
             LeaseEffect::SendGrants {

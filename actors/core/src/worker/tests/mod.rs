@@ -7,6 +7,7 @@ mod asking;
 mod keeping;
 mod property;
 mod reporting;
+mod waiting;
 
 use super::io::{StopReason, WorkerEffect, WorkerInput};
 use super::{WorkerConfig, WorkerMachine};
