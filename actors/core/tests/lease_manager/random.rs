@@ -115,18 +115,7 @@ impl World {
                 self.take(&worker, grants);
             }
             Op::RepeatOffer(who) => self.repeat_offer(who),
-            Op::LetWait { who, slots } => {
-                self.offer_next += 1;
-                self.offers.insert(who, self.offer_next);
-                self.waiting.insert(self.offer_next, who);
-                self.leases.step(LeaseInput::Offer {
-                    worker: worker("w", u64::from(who)),
-                    offer: OfferId(self.offer_next),
-                    slots,
-                    queues: Vec::new(),
-                    waits: true,
-                });
-            }
+            Op::LetWait { who, slots } => self.let_wait(who, slots),
             Op::Heartbeat(who) => self.heartbeat(who),
             Op::Begin(which) => {
                 if let Some(at) = self.pick(which) {
@@ -167,6 +156,19 @@ impl World {
                 self.leases.restart();
             }
         }
+    }
+
+    fn let_wait(&mut self, who: u8, slots: u32) {
+        self.offer_next += 1;
+        self.offers.insert(who, self.offer_next);
+        self.waiting.insert(self.offer_next, who);
+        self.leases.step(LeaseInput::Offer {
+            worker: worker("w", u64::from(who)),
+            offer: OfferId(self.offer_next),
+            slots,
+            queues: Vec::new(),
+            waits: true,
+        });
     }
 
     /// Grants to offers that waited: they come with whatever step made work.
