@@ -139,13 +139,15 @@ impl TargetRunner {
     /// Carries out one attempt and says how it ended, within its time-out plus the grace of its kind.
     ///
     /// Dropping the future stops the attempt: connections close, a command's supervisor sees its pipe end.
+    /// The kinds with large futures are boxed, so that a handler's attempt is not as large as theirs.
     pub async fn run(&self, attempt: AttemptContext, cancel: CancelSignal) -> Outcome {
         match &attempt.target {
             Target::Http(target) => {
                 let authorization = self.config.authorization_header;
-                http::run_http(&self.connector, authorization, target, &attempt, &cancel).await
+                let run = http::run_http(&self.connector, authorization, target, &attempt, &cancel);
+                Box::pin(run).await
             }
-            Target::Command(target) => self.run_command(target, &attempt, &cancel).await,
+            Target::Command(target) => Box::pin(self.run_command(target, &attempt, &cancel)).await,
             Target::Handler(name) => {
                 self.handlers
                     .run(name, &attempt, cancel, self.config.handler_grace)
