@@ -1,17 +1,30 @@
-//! Benches: figures as JSON lines, sync on, each beside the floor of the same disk.
+//! Benches: figures as JSON lines, sync on, rates beside the floor of the same disk.
 //!
 //! Owns: what is measured. Must never: run in timed tests, or report a figure that was not measured.
-//! Next: `rig.rs` (the node under measure), `floor.rs`, `create.rs`, `drain.rs`.
+//! Next: `rig.rs` (the node under measure), `beside.rs` (its floor), `docs/performance.md` (what each means).
 
+mod beside;
+mod child;
 mod create;
+mod create_http;
+mod disk;
 mod drain;
+mod figure;
 mod floor;
+mod http;
 mod late;
+mod passed;
 mod pending;
 mod rig;
 
+use figure::Figure;
 use std::io::Write;
 use std::path::PathBuf;
+
+/// Jobs per bench when nobody says otherwise.
+pub const JOBS_DEFAULT: usize = 100_000;
+/// Jobs that pass through before a used store is measured, when nobody says otherwise.
+pub const PASSED_DEFAULT: usize = 1_000_000;
 
 /// What to measure and how much of it.
 #[derive(Clone, Debug)]
@@ -22,21 +35,10 @@ pub struct BenchOptions {
     pub folder: PathBuf,
     /// Jobs per bench.
     pub jobs: usize,
+    /// Jobs that pass through before a used store is measured.
+    pub passed: usize,
     /// Threads for shards.
     pub lanes: usize,
-}
-
-/// One measured figure.
-#[derive(Debug)]
-pub struct Figure {
-    /// Which bench.
-    pub bench: &'static str,
-    /// What.
-    pub name: &'static str,
-    /// How much.
-    pub value: f64,
-    /// Of what.
-    pub unit: &'static str,
 }
 
 /// Every bench, in order.
@@ -44,11 +46,15 @@ pub const NAMES: &[&str] = &[
     "floor",
     "create-batch",
     "create-single",
+    "create-batch-http",
+    "create-single-http",
     "drain",
     "lateness",
+    "lateness-live",
     "schedules-1000",
     "schedules-10000",
     "pending",
+    "passed",
 ];
 
 /// Runs the benches that were asked for and prints a JSON line per figure.
@@ -61,37 +67,26 @@ pub async fn run(options: &BenchOptions, out: &mut dyn Write) -> Result<(), Stri
         ));
     }
     for name in NAMES.iter().copied().filter(|name| asked(name)) {
-        let figures = match name {
-            "floor" => floor::run(options)?,
-            "create-batch" => create::batches(options).await?,
-            "create-single" => create::singles(options).await?,
-            "drain" => drain::run(options).await?,
-            "lateness" => late::jobs(options).await?,
-            "schedules-1000" => late::schedules(options, 1_000).await?,
-            "schedules-10000" => late::schedules(options, 10_000).await?,
-            _ => pending::run(options).await?,
-        };
-        for figure in figures {
-            print(&figure, out).map_err(|error| error.to_string())?;
+        for figure in measure(name, options).await? {
+            figure.print(out).map_err(|error| error.to_string())?;
         }
     }
     Ok(())
 }
 
-fn print(figure: &Figure, out: &mut dyn Write) -> std::io::Result<()> {
-    writeln!(
-        out,
-        r#"{{"bench":"{}","figure":"{}","value":{:.3},"unit":"{}"}}"#,
-        figure.bench, figure.name, figure.value, figure.unit
-    )
-}
-
-/// Things per second.
-fn rate(bench: &'static str, count: usize, took: std::time::Duration) -> Figure {
-    Figure {
-        bench,
-        name: "rate",
-        value: count as f64 / took.as_secs_f64(),
-        unit: "jobs/s",
+async fn measure(name: &str, options: &BenchOptions) -> Result<Vec<Figure>, String> {
+    match name {
+        "floor" => floor::run(options),
+        "create-batch" => create::batches(options).await,
+        "create-single" => create::singles(options).await,
+        "create-batch-http" => create_http::batches(options).await,
+        "create-single-http" => create_http::singles(options).await,
+        "drain" => drain::run(options).await,
+        "lateness" => late::jobs(options).await,
+        "lateness-live" => late::live_jobs(options).await,
+        "schedules-1000" => late::thousand_schedules(options).await,
+        "schedules-10000" => late::many_schedules(options).await,
+        "passed" => passed::run(options).await,
+        _ => pending::run(options).await,
     }
 }

@@ -1,6 +1,6 @@
 //! The node under measure: a real store in a folder of its own, every role, no HTTP.
 //!
-//! Owns: starting and cleaning up. Must never: measure. Next: `create.rs`, `drain.rs`.
+//! Owns: starting and cleaning up. Must never: measure. Next: `create.rs`, `drain.rs`, `child.rs` for a whole server.
 
 use crate::bench::BenchOptions;
 use crate::chance::{SharedChance, SystemChance, draw_job_id, draw_u64};
@@ -55,6 +55,8 @@ impl Late {
     }
 }
 
+/// Name of the node; a store stays with one.
+pub const NODE: &str = "bench";
 /// How often the end of a store is looked for, every 10 ms.
 const CLOSE_POLLS: usize = 500;
 
@@ -89,14 +91,8 @@ impl Rig {
         Rig::open(options, folder).await
     }
 
-    /// Starts it again on the same folder.
-    pub async fn restart(self, options: &BenchOptions) -> Result<Rig, String> {
-        let folder = self.folder.clone();
-        self.close().await;
-        Rig::open(options, folder).await
-    }
-
-    async fn open(options: &BenchOptions, folder: PathBuf) -> Result<Rig, String> {
+    /// Starts one without a worker on a store that may be there already.
+    pub async fn open(options: &BenchOptions, folder: PathBuf) -> Result<Rig, String> {
         let chance: SharedChance = Arc::new(SystemChance);
         let clock: SharedClock = Arc::new(SystemClock::new());
         let draw = || u128::from(draw_u64(&*chance));
@@ -121,7 +117,7 @@ impl Rig {
             fatal: Arc::new(|why: String| crate::process::say::say(&why)),
         };
         let name = |text| Name::new(text).map_err(|error| error.to_string());
-        let mut config = NodeConfig::new(name("bench")?);
+        let mut config = NodeConfig::new(name(NODE)?);
         config.slots = 0;
         let node = run_node(config, parts).await.map_err(|error| error.to_string())?;
         node.ready().await;
@@ -161,14 +157,32 @@ impl Rig {
         self.store.upgrade().ok_or_else(|| "the store is closed".to_owned())
     }
 
+    /// Starts the node's worker.
+    pub async fn start_worker(&mut self, slots: u32) -> Result<(), String> {
+        self.node.start_worker(slots).await.map_err(|error| error.to_string())
+    }
+
+    /// Waits until `count` jobs have ended since this rig was opened.
+    pub async fn await_ended(&self, count: usize, patience: Span) -> Result<(), String> {
+        let began = self.mono();
+        while self.ended.count() < count {
+            self.clock.sleep(Span::from_millis(1)).await;
+            if self.mono().since(began) > patience {
+                let (ended, seconds) = (self.ended.count(), patience.to_std().as_secs());
+                return Err(format!("only {ended} of {count} jobs ended within {seconds} s"));
+            }
+        }
+        Ok(())
+    }
+
     /// Drains, waits until the store is let go of, removes the folder.
     pub async fn stop(self) {
-        let folder = self.folder.clone();
-        self.close().await;
+        let folder = self.close().await;
         let _ = std::fs::remove_dir_all(folder);
     }
 
-    async fn close(self) {
+    /// The same, but keeps the folder.
+    pub async fn close(self) -> PathBuf {
         self.node.drain().await;
         drop(self.node);
         for _ in 0..CLOSE_POLLS {
@@ -179,6 +193,7 @@ impl Rig {
         }
         // The last holder is gone; its threads end and release the folder's lock.
         self.clock.sleep(Span::from_secs(1)).await;
+        self.folder
     }
 }
 

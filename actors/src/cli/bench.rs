@@ -17,9 +17,9 @@ pub struct BenchArgs {
     /// Where stores are made and removed again; its disk is what is measured.
     #[arg(long, value_name = "FOLDER", default_value = "./fencepost-bench")]
     folder: PathBuf,
-    /// Jobs per bench, 1,000 to 10,000,000.
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
-    jobs: u32,
+    /// Jobs per bench, 100 to 10,000,000; 100,000 by default, 1,000,000 for "passed".
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    jobs: Option<u32>,
     /// Threads for shards; one per processor when not named.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     lanes: Option<u32>,
@@ -32,7 +32,8 @@ impl BenchArgs {
         let options = BenchOptions {
             names: self.names,
             folder: self.folder,
-            jobs: self.jobs as usize,
+            jobs: self.jobs.map_or(bench::JOBS_DEFAULT, |jobs| jobs as usize),
+            passed: self.jobs.map_or(bench::PASSED_DEFAULT, |jobs| jobs as usize),
             lanes,
         };
         let measured = threads::main_system().block_on(async move {

@@ -4,6 +4,7 @@
 #![cfg(not(madsim))]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
+mod bench;
 mod faults;
 mod import;
 mod page;

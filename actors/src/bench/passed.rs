@@ -1,0 +1,116 @@
+//! A used store: the drain after many jobs have passed through, beside the drain of a new store.
+//!
+//! Owns: passing jobs through (made, run, ended, kept as finished) and the turns of the two drains. Both
+//! begin with a start, so that neither store has an advantage in memory; whether a running process slows
+//! down shows in the rates of its first and its last tenth. Next: `drain.rs`.
+
+use crate::bench::BenchOptions;
+use crate::bench::create::{BATCH_CLIENTS, create_batch};
+use crate::bench::drain::{SLOTS, drain_due, drain_fresh};
+use crate::bench::figure::{Figure, Target, mean, per_second};
+use crate::bench::rig::Rig;
+use fencepost_core::limits::BATCH_JOBS_MAX;
+use fencepost_core::time::{Monotonic, Span};
+use futures_util::future::try_join_all;
+use std::cell::Cell;
+use std::path::Path;
+
+/// Jobs of one drain.
+const DUE: usize = 50_000;
+/// Jobs made and not yet ended, at most.
+const OPEN_MAX: usize = 40_000;
+/// Time to pass jobs through: five minutes and 100 µs a job. What passed until then is what counts.
+const PATIENCE: Span = Span::from_secs(300);
+const PATIENCE_PER_JOB: Span = Span(100);
+
+/// New, used, new, used.
+pub async fn run(options: &BenchOptions) -> Result<Vec<Figure>, String> {
+    let rig = Rig::start(options).await?;
+    let passage = pass_through(rig, options.passed).await?;
+    let due = DUE.min(options.jobs);
+    let first = (
+        drain_fresh(options, due).await?,
+        drain_used(options, &passage.folder, due).await?,
+    );
+    let second = (
+        drain_fresh(options, due).await?,
+        drain_used(options, &passage.folder, due).await?,
+    );
+    let _ = std::fs::remove_dir_all(&passage.folder);
+    let (fresh, used) = (mean(first.0, second.0), mean(first.1, second.1));
+    let figure = |name, value, unit| Figure::new("passed", name, value, unit);
+    let [first, last] = passage.rates;
+    Ok(vec![
+        figure("jobs", passage.jobs as f64, "jobs"),
+        figure("pass-rate-first-tenth", first, "jobs/s"),
+        figure("pass-rate-last-tenth", last, "jobs/s"),
+        figure("drain-new", fresh, "jobs/s"),
+        figure("drain-used", used, "jobs/s"),
+        figure("ratio", used / fresh, "of a new store's").against(Target::AtLeast(0.9)),
+    ])
+}
+
+async fn drain_used(options: &BenchOptions, folder: &Path, due: usize) -> Result<f64, String> {
+    let mut rig = Rig::open(options, folder.to_path_buf()).await?;
+    let rate = drain_due(&mut rig, due).await?;
+    rig.close().await;
+    Ok(rate)
+}
+
+/// What passed through.
+struct Passage {
+    folder: std::path::PathBuf,
+    jobs: usize,
+    /// Of the first and of the last tenth.
+    rates: [f64; 2],
+}
+
+async fn pass_through(mut rig: Rig, count: usize) -> Result<Passage, String> {
+    rig.start_worker(SLOTS).await?;
+    let patience = PATIENCE + Span(PATIENCE_PER_JOB.0 * count as u64);
+    let until = rig.mono() + patience;
+    let made = Cell::new(0);
+    let clients = try_join_all((0..BATCH_CLIENTS).map(|_| feed(&rig, &made, count, until)));
+    let (fed, rates) = futures_util::future::join(clients, tenths(&rig, count, until)).await;
+    fed?;
+    rig.await_ended(made.get(), patience).await?;
+    Ok(Passage {
+        folder: rig.close().await,
+        jobs: made.get(),
+        rates,
+    })
+}
+
+/// Makes batches while there is room, until enough were made or the time is over.
+async fn feed(rig: &Rig, made: &Cell<usize>, count: usize, until: Monotonic) -> Result<(), String> {
+    while made.get() < count && rig.mono() < until {
+        if made.get() >= rig.ended.count() + OPEN_MAX {
+            rig.clock.sleep(Span::from_millis(1)).await;
+            continue;
+        }
+        let batch = BATCH_JOBS_MAX.min(count - made.get());
+        made.set(made.get() + batch);
+        create_batch(rig, batch, None).await?;
+    }
+    Ok(())
+}
+
+/// Watches how fast jobs end in the first and in the last tenth.
+async fn tenths(rig: &Rig, count: usize, until: Monotonic) -> [f64; 2] {
+    let tenth = (count / 10).max(1);
+    let began = (rig.mono(), rig.ended.count());
+    let first = reach(rig, tenth, until).await;
+    let before = reach(rig, count - tenth, until).await;
+    let last = reach(rig, count, until).await;
+    let rate =
+        |from: (Monotonic, usize), to: (Monotonic, usize)| per_second(to.1 - from.1, to.0.since(from.0).to_std());
+    [rate(began, first), rate(before, last)]
+}
+
+/// The instant at which so many have ended (or the time is over), and how many had.
+async fn reach(rig: &Rig, count: usize, until: Monotonic) -> (Monotonic, usize) {
+    while rig.ended.count() < count && rig.mono() < until {
+        rig.clock.sleep(Span::from_millis(1)).await;
+    }
+    (rig.mono(), rig.ended.count())
+}
