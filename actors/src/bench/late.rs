@@ -113,7 +113,8 @@ async fn schedules(
     let mut rig = Rig::start(options).await?;
     rig.start_worker(SLOTS).await?;
     let tenant = Name::new("default").map_err(|error| error.to_string())?;
-    let starts_at = StoreTime::from_secs(rig.node.gateway.now().secs() + 4);
+    // All are there before the first is due.
+    let starts_at = StoreTime::from_secs(rig.node.gateway.now().secs() + 4 + count as i64 / 1_000);
     let spec = every_second(starts_at, seconds as u64, stamp_spec()?);
     let map = rig.node.gateway.shard_map();
     let calls = (0..count).map(|n| {

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
 /// Above what the log and the mark need, below a journal with work in it.
-const FILE_BYTES_MAX: u64 = 64 << 10;
+const FILE_BYTES_MAX: u64 = 160 << 10;
 
 #[test]
 fn a_store_that_breaks_ends_the_process_with_70_and_keeps_what_it_acknowledged() {

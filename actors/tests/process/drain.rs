@@ -211,11 +211,16 @@ fn ctrl_c_reaches_the_server_and_leaves_its_commands_to_the_drain() {
     let mut place = Place::new(&[]);
     let mut server = place.start();
     let mut api = server.api();
-    let go = place.path().join("go");
-    let wait = format!("until [ -e {} ]; do sleep 0.02; done; echo done", go.display());
+    let (began, go) = (place.path().join("began"), place.path().join("go"));
+    let wait = format!(
+        "touch {}; until [ -e {} ]; do sleep 0.02; done; echo done",
+        began.display(),
+        go.display()
+    );
     let target = json!({"type": "command", "argv": [wait], "shell": true});
     let id = create(&mut api, &json!({"target": target, "retry": {"attempts": 1}}));
-    until_running(&mut api, &id);
+    // Until its supervisor has left the terminal's group, an interrupt reaches that too.
+    until_true("the command began", || began.exists());
     server.interrupt();
     until_true("not ready", || ready(&mut api) == Some(503));
     std::fs::write(go, "").unwrap();

@@ -6,9 +6,10 @@
 
 use super::disk_space::DiskSpace;
 use super::error::plain;
-use super::mark::Mark;
-use super::marker::{Answer, PanicGuard, Synced};
+use super::mark::{Mark, MarkSlot};
+use super::marker::{Answer, PanicGuard, Synced, ToMarker};
 use super::queue::{Item, Queue};
+use super::redo;
 use super::space::{SPACES, Spaces};
 use crate::batch::RawWrite;
 use crate::clock::TimeKeeper;
@@ -38,7 +39,7 @@ pub(super) struct Committer {
     pub(super) time: Arc<TimeKeeper>,
     pub(super) queue: Arc<Queue>,
     pub(super) disk: Arc<Mutex<DiskSpace>>,
-    pub(super) synced: Sender<Synced>,
+    pub(super) marker: Sender<ToMarker>,
     /// Journals at the last look.
     pub(super) journals: usize,
     #[cfg(any(test, feature = "planted"))]
@@ -109,6 +110,7 @@ impl Committer {
             return self.hand_on(gathered.answers);
         }
         let mark = self.mark.next(gathered.digest.finalize().as_bytes());
+        self.prepare(&gathered, mark);
         if let Err(error) = self.write(&gathered, mark) {
             let why = format!("a commit failed: {}", plain(&error));
             return self.break_down(gathered.answers, &why);
@@ -174,6 +176,17 @@ impl Committer {
         (gathered, failed)
     }
 
+    /// Has a small group's mark written beside its journal entry, with its rows; a large one's waits.
+    fn prepare(&self, gathered: &Gathered, mark: Mark) {
+        let batches = gathered.batches.iter().flat_map(|batch| &batch.writes);
+        let writes = batches.chain(gathered.writes.iter().flatten());
+        if let Some(rows) = redo::encode(gathered.scopes.values(), writes) {
+            let redo = Some((self.mark, rows));
+            // When the marker has ended, the group's answers find out.
+            let _ = self.marker.send(ToMarker::Prepared(MarkSlot { mark, redo }));
+        }
+    }
+
     fn write(&self, gathered: &Gathered, mark: Mark) -> fjall::Result<()> {
         let batches = gathered.batches.iter().map(|batch| &batch.writes);
         let lists: Vec<&Vec<RawWrite>> = batches.chain(&gathered.writes).collect();
@@ -209,8 +222,10 @@ impl Committer {
             mark: self.mark,
             answers,
         };
-        if let Err(unsent) = self.synced.send(group) {
-            self.break_down(unsent.0.answers, "the marker thread has ended");
+        if let Err(unsent) = self.marker.send(ToMarker::Synced(group))
+            && let ToMarker::Synced(group) = unsent.0
+        {
+            self.break_down(group.answers, "the marker thread has ended");
         }
     }
 

@@ -29,7 +29,7 @@ impl Floor {
         let open = || Spaces::open(open_database(&folder.database())?, None);
         let spaces = open().map_err(|error| error.to_string())?;
         let mark = Mark::default();
-        let mark_file = MarkFile::create(&folder, 1, mark).map_err(|error| error.to_string())?;
+        let mark_file = MarkFile::create(&folder, 1, &mark.alone()).map_err(|error| error.to_string())?;
         Ok(Floor {
             spaces,
             mark,
@@ -53,7 +53,7 @@ impl Floor {
         let mark = self.mark.next(digest.finalize().as_bytes());
         self.write(writes, Some(mark))?;
         self.mark = mark;
-        self.mark_file.write(mark).map_err(|error| error.to_string())
+        self.mark_file.write(&mark.alone()).map_err(|error| error.to_string())
     }
 
     fn write(&self, writes: &[FloorWrite], mark: Option<Mark>) -> Result<(), String> {

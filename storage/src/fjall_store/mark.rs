@@ -1,20 +1,26 @@
 //! The high-water mark: the highest acknowledged sequence and its chain, outside the journal.
 //!
 //! Owns: a file of two slots that are written in turn, each with a checksum, so that a torn write
-//! leaves the one before it. It is made durable after the journal and before the answer. Must never:
-//! run ahead of the journal. Next: `marker.rs`, `verify.rs`.
+//! leaves the one before it. A slot is durable before the answer. One without rows is written after the
+//! journal entry it names is synced; one with rows (`redo.rs`) beside it, and may then run ahead of the
+//! journal by that one group, which it can bring back. Must never: run ahead otherwise. Next:
+//! `marker.rs`, `verify.rs`.
 
 use super::error::StartError;
 use super::folder::{Folder, private};
+use super::redo::REDO_BYTES_MAX;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-const MAGIC: &[u8; 8] = b"FPMARK\x00\x01";
-/// Written at once; a sector, so that a slot is not half another's.
-const SLOT_BYTES: usize = 512;
-/// Distance of the slots: a page each.
-const SLOT_STRIDE: u64 = 4_096;
+const MAGIC: &[u8; 8] = b"FPMARK\x00\x02";
+/// Writes are whole sectors, so that a slot is not half another's.
+const SECTOR: usize = 512;
+/// Distance of the slots.
+const SLOT_STRIDE: u64 = 64 << 10;
+/// Magic, store, sequence, chain, the chain before, length of the rows, checksum.
+const HEAD_BYTES: usize = 8 + 16 + 8 + 32 + 32 + 4;
+const _: () = assert!(HEAD_BYTES + REDO_BYTES_MAX + 4 + SECTOR <= SLOT_STRIDE as usize);
 
 /// A place in the store's history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,11 +31,20 @@ pub(super) struct Mark {
     pub(super) chain: [u8; 32],
 }
 
+/// What a slot says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct MarkSlot {
+    /// The group it names.
+    pub(super) mark: Mark,
+    /// The group before it and the rows of this one, if it was written beside the journal.
+    pub(super) redo: Option<(Mark, Vec<u8>)>,
+}
+
 /// The open file.
 pub(super) struct MarkFile {
     file: File,
     store: u128,
-    buffer: [u8; SLOT_BYTES],
+    buffer: Vec<u8>,
 }
 
 impl Mark {
@@ -42,6 +57,11 @@ impl Mark {
             sequence,
             chain: *hasher.finalize().as_bytes(),
         }
+    }
+
+    /// A slot that names this group and holds no rows.
+    pub(super) fn alone(self) -> MarkSlot {
+        MarkSlot { mark: self, redo: None }
     }
 
     /// The chain for people.
@@ -71,8 +91,8 @@ impl Mark {
 }
 
 impl MarkFile {
-    /// Makes the file with its first mark, durable with both slots.
-    pub(super) fn create(folder: &Folder, store: u128, mark: Mark) -> Result<MarkFile, StartError> {
+    /// Makes the file with its first slot, durable with both.
+    pub(super) fn create(folder: &Folder, store: u128, first: &MarkSlot) -> Result<MarkFile, StartError> {
         let path = folder.mark();
         let create = || -> io::Result<MarkFile> {
             let mut options = OpenOptions::new();
@@ -80,11 +100,11 @@ impl MarkFile {
             let mut file = MarkFile {
                 file: private(&mut options, &path)?,
                 store,
-                buffer: [0; SLOT_BYTES],
+                buffer: Vec::new(),
             };
             let zeros = vec![0; usize::try_from(2 * SLOT_STRIDE).unwrap_or(0)];
             file.file.write_all_at(&zeros, 0)?;
-            file.write(mark)?;
+            file.write(first)?;
             file.file.sync_all()?;
             folder.sync()?;
             Ok(file)
@@ -93,7 +113,7 @@ impl MarkFile {
     }
 
     /// Opens the file and reads the higher of its valid slots.
-    pub(super) fn open(folder: &Folder, store: u128) -> Result<(MarkFile, Mark), StartError> {
+    pub(super) fn open(folder: &Folder, store: u128) -> Result<(MarkFile, MarkSlot), StartError> {
         let path = folder.mark();
         let damaged = |what: &str| StartError::Damaged {
             what: what.to_owned(),
@@ -108,53 +128,78 @@ impl MarkFile {
             Err(error) => return Err(StartError::io(&path)(error)),
         };
         let slots = [read_slot(&file, 0, store), read_slot(&file, SLOT_STRIDE, store)];
-        let mark = slots
+        let slot = slots
             .into_iter()
             .flatten()
-            .max_by_key(|mark| mark.sequence)
+            .max_by_key(|slot| slot.mark.sequence)
             .ok_or_else(|| damaged("file HIGHWATER holds no readable mark of this store"))?;
         let file = MarkFile {
             file,
             store,
-            buffer: [0; SLOT_BYTES],
+            buffer: Vec::new(),
         };
-        Ok((file, mark))
+        Ok((file, slot))
     }
 
-    /// Writes the mark and makes it durable.
-    pub(super) fn write(&mut self, mark: Mark) -> io::Result<()> {
-        let slot = encode(self.store, mark);
-        let (head, _) = self.buffer.split_at_mut(slot.len());
-        head.copy_from_slice(&slot);
-        let place = (mark.sequence % 2) * SLOT_STRIDE;
+    /// Writes a slot and makes it durable.
+    pub(super) fn write(&mut self, slot: &MarkSlot) -> io::Result<()> {
+        encode(self.store, slot, &mut self.buffer);
+        self.buffer.resize(self.buffer.len().next_multiple_of(SECTOR), 0);
+        let place = (slot.mark.sequence % 2) * SLOT_STRIDE;
         self.file.write_all_at(&self.buffer, place)?;
         self.file.sync_data()
     }
 }
 
-/// Magic, store, sequence, chain, checksum.
-fn encode(store: u128, mark: Mark) -> Vec<u8> {
-    let mut slot = Vec::with_capacity(68);
-    slot.extend_from_slice(MAGIC);
-    slot.extend_from_slice(&store.to_be_bytes());
-    slot.extend_from_slice(&mark.sequence.to_be_bytes());
-    slot.extend_from_slice(&mark.chain);
-    let checksum = crc32fast::hash(&slot);
-    slot.extend_from_slice(&checksum.to_be_bytes());
-    slot
+fn encode(store: u128, slot: &MarkSlot, bytes: &mut Vec<u8>) {
+    let (before, rows) = match &slot.redo {
+        Some((before, rows)) => (before.chain, rows.as_slice()),
+        None => ([0; 32], [].as_slice()),
+    };
+    bytes.clear();
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&store.to_be_bytes());
+    bytes.extend_from_slice(&slot.mark.sequence.to_be_bytes());
+    bytes.extend_from_slice(&slot.mark.chain);
+    bytes.extend_from_slice(&before);
+    // One more than the length, zero for a slot without rows.
+    let length = slot.redo.as_ref().map_or(0, |_| rows.len() + 1);
+    bytes.extend_from_slice(&u32::try_from(length).unwrap_or(0).to_be_bytes());
+    bytes.extend_from_slice(rows);
+    let checksum = crc32fast::hash(bytes);
+    bytes.extend_from_slice(&checksum.to_be_bytes());
 }
 
-fn read_slot(file: &File, place: u64, store: u128) -> Option<Mark> {
-    let mut bytes = [0; 68];
+fn read_slot(file: &File, place: u64, store: u128) -> Option<MarkSlot> {
+    let mut bytes = vec![0; HEAD_BYTES];
     file.read_exact_at(&mut bytes, place).ok()?;
-    let (_, rest) = bytes.split_first_chunk::<24>()?;
+    let (head, rest) = bytes.split_first_chunk::<24>()?;
     let (sequence, rest) = rest.split_first_chunk::<8>()?;
-    let chain = rest.first_chunk::<32>()?;
+    let (chain, rest) = rest.split_first_chunk::<32>()?;
+    let (before, length) = rest.split_first_chunk::<32>()?;
+    let length = usize::try_from(u32::from_be_bytes(*length.first_chunk::<4>()?)).ok()?;
+    if !head.starts_with(MAGIC) || length > REDO_BYTES_MAX + 1 {
+        return None;
+    }
     let mark = Mark {
         sequence: u64::from_be_bytes(*sequence),
         chain: *chain,
     };
-    (encode(store, mark) == bytes).then_some(mark)
+    let before = Mark {
+        sequence: mark.sequence.checked_sub(1).unwrap_or_default(),
+        chain: *before,
+    };
+    let mut tail = vec![0; length.saturating_sub(1) + 4];
+    file.read_exact_at(&mut tail, place + HEAD_BYTES as u64).ok()?;
+    bytes.extend_from_slice(&tail);
+    tail.truncate(length.saturating_sub(1));
+    let slot = MarkSlot {
+        mark,
+        redo: (length > 0).then_some((before, tail)),
+    };
+    let mut again = Vec::with_capacity(bytes.len());
+    encode(store, &slot, &mut again);
+    (again == bytes).then_some(slot)
 }
 
 #[cfg(test)]
@@ -168,30 +213,57 @@ mod tests {
         }
     }
 
+    fn with_rows(sequence: u64, rows: usize) -> MarkSlot {
+        MarkSlot {
+            mark: mark(sequence),
+            redo: Some((mark(sequence - 1), vec![9; rows])),
+        }
+    }
+
     #[test]
     fn the_higher_readable_slot_counts() {
         let temp = tempfile::tempdir().unwrap();
         let folder = Folder::new(temp.path());
-        let mut file = MarkFile::create(&folder, 7, mark(0)).unwrap();
+        let mut file = MarkFile::create(&folder, 7, &mark(0).alone()).unwrap();
         for sequence in 1..10 {
-            file.write(mark(sequence)).unwrap();
-            assert_eq!(MarkFile::open(&folder, 7).unwrap().1, mark(sequence));
+            let slot = match sequence % 3 {
+                0 => mark(sequence).alone(),
+                1 => with_rows(sequence, 0),
+                _ => with_rows(sequence, REDO_BYTES_MAX),
+            };
+            file.write(&slot).unwrap();
+            assert_eq!(MarkFile::open(&folder, 7).unwrap().1, slot);
         }
         let path = folder.mark();
         let mut bytes = std::fs::read(&path).unwrap();
-        bytes[4_096 + 30] ^= 1;
+        let second = usize::try_from(SLOT_STRIDE).unwrap();
+        bytes[second + 30] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(MarkFile::open(&folder, 7).unwrap().1, mark(8));
+        assert_eq!(MarkFile::open(&folder, 7).unwrap().1, with_rows(8, REDO_BYTES_MAX));
         bytes[30] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(MarkFile::open(&folder, 7).err().unwrap().code(), "store_damaged");
     }
 
     #[test]
+    fn a_slot_whose_rows_are_torn_is_no_slot() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = Folder::new(temp.path());
+        let mut file = MarkFile::create(&folder, 7, &mark(0).alone()).unwrap();
+        file.write(&with_rows(1, 3_000)).unwrap();
+        file.write(&with_rows(2, 5_000)).unwrap();
+        let path = folder.mark();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[HEAD_BYTES + 4_000..HEAD_BYTES + 5_000].fill(0);
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(MarkFile::open(&folder, 7).unwrap().1, with_rows(1, 3_000));
+    }
+
+    #[test]
     fn a_mark_of_another_store_is_no_mark() {
         let temp = tempfile::tempdir().unwrap();
         let folder = Folder::new(temp.path());
-        MarkFile::create(&folder, 7, mark(3)).unwrap();
+        MarkFile::create(&folder, 7, &mark(3).alone()).unwrap();
         assert!(MarkFile::open(&folder, 8).is_err());
     }
 

@@ -18,6 +18,7 @@ mod lock;
 mod mark;
 mod marker;
 mod queue;
+mod redo;
 mod space;
 mod start;
 mod verify;

@@ -14,6 +14,7 @@ use super::lock::FolderLock;
 use super::mark::{Mark, MarkFile};
 use super::marker::Marker;
 use super::queue::{OnBroken, Queue};
+use super::redo;
 use super::space::{SPACES, Spaces, open_database};
 use super::{FjallStore, Shared, verify};
 use crate::clock::{Clock, TimeKeeper};
@@ -134,9 +135,10 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
     let probe = options.free_space.unwrap_or_else(|| Box::new(StatvfsProbe::new(path)));
     let disk = Arc::new(Mutex::new(DiskSpace::new(&folder, probe)));
     let acknowledged = Arc::new(Mutex::new(opened.mark));
-    let (synced, answers) = channel();
+    let (marker_end, told) = channel();
     let marker = Marker {
         file: opened.mark_file,
+        written: opened.mark.sequence,
         durable: acknowledged.clone(),
         queue: queue.clone(),
         #[cfg(any(test, feature = "planted"))]
@@ -151,14 +153,14 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
         time: time.clone(),
         queue: queue.clone(),
         disk: disk.clone(),
-        synced,
+        marker: marker_end,
         journals: 1,
         #[cfg(any(test, feature = "planted"))]
         planted: options.planted,
     };
     let threads = vec![
         thread("store-commit", move || committer.run()).map_err(StartError::io(path))?,
-        thread("store-mark", move || marker.run(&answers)).map_err(StartError::io(path))?,
+        thread("store-mark", move || marker.run(&told)).map_err(StartError::io(path))?,
     ];
     Ok(FjallStore {
         shared: Arc::new(Shared {
@@ -227,7 +229,7 @@ fn create(folder: &Folder, fresh: &NewStore, tuning: Tuning) -> Result<(), Start
         .map_err(StartError::engine(&database))?;
     write_first_mark(&spaces, mark).map_err(StartError::engine(&database))?;
     drop(spaces);
-    MarkFile::create(folder, fresh.store, mark)?;
+    MarkFile::create(folder, fresh.store, &mark.alone())?;
     let identity = Identity {
         store: fresh.store,
         cell: fresh.cell,
@@ -247,7 +249,10 @@ fn write_first_mark(spaces: &Spaces, mark: Mark) -> fjall::Result<()> {
 }
 
 fn open_existing(folder: &Folder, identity: Identity, lock: FolderLock, tuning: Tuning) -> Result<Opened, StartError> {
-    let (mut mark_file, acknowledged) = MarkFile::open(folder, identity.store)?;
+    let (mut mark_file, mut slot) = MarkFile::open(folder, identity.store)?;
+    slot.redo.take_if(|_| tuning.is_unchecked);
+    // A slot with rows may be ahead of the journal by its own group, and only by that.
+    let acknowledged = slot.redo.as_ref().map_or(slot.mark, |(before, _)| *before);
     let journals = if tuning.is_unchecked {
         Journals::default()
     } else {
@@ -266,9 +271,17 @@ fn open_existing(folder: &Folder, identity: Identity, lock: FolderLock, tuning: 
     } else {
         verify::after(folder, &spaces, &journals, &acknowledged)?
     };
+    let mark = match slot.redo {
+        Some((before, rows)) if mark == before => bring_back(&spaces, slot.mark, &rows, &path)?,
+        Some(_) if mark.sequence == slot.mark.sequence && mark != slot.mark => {
+            let what = "the journal and file HIGHWATER tell different histories".to_owned();
+            return Err(journals.damage(what, &slot.mark));
+        }
+        Some(_) | None => mark,
+    };
     // What was synced and not acknowledged may be read from now on: it is marked first.
-    if mark != acknowledged {
-        mark_file.write(mark).map_err(StartError::io(&folder.mark()))?;
+    if mark != slot.mark {
+        mark_file.write(&mark.alone()).map_err(StartError::io(&folder.mark()))?;
     }
     Ok(Opened {
         identity,
@@ -277,6 +290,32 @@ fn open_existing(folder: &Folder, identity: Identity, lock: FolderLock, tuning: 
         mark_file,
         mark,
     })
+}
+
+/// Writes the group that only its mark's slot holds: the journal lost it, or never had it.
+fn bring_back(spaces: &Spaces, mark: Mark, rows: &[u8], path: &Path) -> Result<Mark, StartError> {
+    let rows = redo::decode(rows).ok_or_else(|| StartError::Damaged {
+        what: "file HIGHWATER holds rows that cannot be read".into(),
+        acknowledged: mark.sequence,
+        found: mark.sequence - 1,
+    })?;
+    let mut batch = spaces.database().batch().durability(Some(PersistMode::SyncData));
+    for space in SPACES {
+        batch.insert(spaces.get(space), chain_key(space.number()), mark.to_value());
+    }
+    for (key, value) in &rows {
+        match (spaces.of_key(key), value) {
+            (Some(space), Some(value)) => batch.insert(space, key.as_slice(), value.as_slice()),
+            (Some(space), None) => batch.remove(space, key.as_slice()),
+            (None, _) => {}
+        }
+    }
+    batch.commit().map_err(StartError::engine(path))?;
+    tracing::warn!(
+        sequence = mark.sequence,
+        "the last group was brought back from its mark"
+    );
+    Ok(mark)
 }
 
 fn load_scopes(folder: &Folder, spaces: &Spaces) -> Result<BTreeMap<Scope, ScopeRow>, StartError> {

@@ -96,15 +96,54 @@ async fn a_journal_cut_short_is_named_with_the_last_good_sequence() {
     let folder = temp.path().join("store");
     filled(&folder, 5).await;
     let path = folder.join("db/0.jnl");
-    let bytes = fs::read(&path).unwrap();
-    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
-    fs::write(&path, &bytes[..end - 1]).unwrap();
+    let ends = journal::batch_ends(&path).unwrap();
+    // All of the last group and a byte of the one before: the mark's rows make up for one group only.
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(ends[ends.len() - 2] - 1).unwrap();
     let text = damage(&folder);
     assert!(
-        text.contains("0.jnl") && text.contains("acknowledged up to sequence 7, found up to 6"),
+        text.contains("0.jnl") && text.contains("acknowledged up to sequence 6, found up to 5"),
         "{text}"
     );
     assert!(damage(&folder).contains("0.jnl"), "a second start must refuse as well");
+}
+
+#[tokio::test]
+async fn the_last_group_is_brought_back_from_its_mark() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 5).await;
+    let path = folder.join("db/0.jnl");
+    let ends = journal::batch_ends(&path).unwrap();
+    let (before, last) = (ends[ends.len() - 2], ends[ends.len() - 1]);
+    // Nothing of it in the journal, half of it, and all but a byte: as a power loss may leave it.
+    for length in [before, before + (last - before) / 2, last - 1] {
+        let copy = temp.path().join(format!("cut-{length}"));
+        backup(&folder, &copy).unwrap();
+        let file = fs::OpenOptions::new().write(true).open(copy.join("db/0.jnl")).unwrap();
+        file.set_len(length).unwrap();
+        let store = started(&copy);
+        assert_eq!(store.describe().high_water, 7);
+        let epoch = open(&store, 1).await;
+        must_commit(&store, epoch, 1, &[letter(9, 9)]).await;
+        drop(store);
+        let store = started(&copy);
+        for number in 0..5 {
+            assert_eq!(instant(&store, number).await, Some(i64::from(number)));
+        }
+        assert_eq!(instant(&store, 9).await, Some(9));
+    }
+}
+
+#[tokio::test]
+async fn rows_beside_a_mark_that_the_journal_has_are_not_written_again() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 5).await;
+    let journal = folder.join("db/0.jnl");
+    let length = journal::batch_ends(&journal).unwrap().pop().unwrap();
+    drop(started(&folder));
+    assert_eq!(journal::batch_ends(&journal).unwrap().pop().unwrap(), length);
 }
 
 #[tokio::test]
