@@ -47,6 +47,11 @@ impl TimeKeeper {
         }
     }
 
+    /// Monotonic time, for pacing.
+    pub fn mono(&self) -> Monotonic {
+        self.clock.mono()
+    }
+
     /// An operator says that the clock is right.
     pub fn confirm(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).confirm();

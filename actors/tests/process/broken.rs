@@ -9,7 +9,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
 /// Above what the log and the mark need, below a journal with work in it.
-const FILE_BYTES_MAX: u64 = 160 << 10;
+const FILE_BYTES_MAX: u64 = 640 << 10;
 
 #[test]
 fn a_store_that_breaks_ends_the_process_with_70_and_keeps_what_it_acknowledged() {
@@ -18,7 +18,7 @@ fn a_store_that_breaks_ends_the_process_with_70_and_keeps_what_it_acknowledged()
     let mut place = Place::new(&[]).started_by(&without_signal);
     let mut server = place.start();
     let mut api = server.api();
-    let body = json!({"target": {"type": "handler", "name": "noop"}, "delay": "1h", "payload": "x".repeat(1_000)});
+    let body = json!({"target": {"type": "handler", "name": "noop"}, "delay": "1h", "payload": "x".repeat(20_000)});
     let limit = Rlimit {
         current: Some(FILE_BYTES_MAX),
         maximum: Some(FILE_BYTES_MAX),

@@ -75,12 +75,12 @@ pub fn restore(from: &Path, to: &Path, generation: Generation, options: Options)
     backup(from, to)?;
     let folder = Folder::new(to);
     let identity = Identity::read(&folder)?.ok_or_else(|| BackupError::NoStore(to.display().to_string()))?;
-    let (_, slot) = MarkFile::open(&folder, identity.store)?;
+    let (_, ring) = MarkFile::open(&folder, identity.store)?;
     let fresh = Identity {
         store: options.fresh.store,
         ..identity
     };
-    MarkFile::create(&folder, fresh.store, &slot)?;
+    MarkFile::create(&folder, fresh.store, &ring.slots())?;
     fresh.write(&folder)?;
     let store = FjallStore::start(to, options)?;
     Restore { store }.run(generation)

@@ -6,8 +6,8 @@
 
 use super::disk_space::DiskSpace;
 use super::error::plain;
-use super::mark::{Mark, MarkSlot};
-use super::marker::{Answer, PanicGuard, Synced, ToMarker};
+use super::mark::{Mark, MarkFile, MarkSlot, SLOTS};
+use super::marker::{Answer, PanicGuard, Synced};
 use super::queue::{Item, Queue};
 use super::redo;
 use super::space::{SPACES, Spaces};
@@ -19,6 +19,7 @@ use crate::rules::{Group, State};
 use crate::store::{Bytes, Committed, StoreError};
 use fencepost_core::ids::Scope;
 use fencepost_core::row::ScopeRow;
+use fencepost_core::time::{Monotonic, Span};
 use fjall::{OwnedWriteBatch, PersistMode};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
@@ -26,6 +27,11 @@ use std::sync::{Arc, Mutex};
 
 /// Bytes of rows in one journal write, soft: what waits beyond goes into the next.
 const GROUP_BYTES_MAX: usize = 16 << 20;
+
+/// Between the beginnings of two groups, while few wait: callers that the last group answered come back
+/// within this time, and one sync for all of them costs less than two for half of them each. After a
+/// pause nothing waits.
+const GROUP_SPACING: Span = Span(300);
 
 /// What the rules start from: synced rows, and scope rows as of the last group.
 pub(super) struct Current {
@@ -39,7 +45,13 @@ pub(super) struct Committer {
     pub(super) time: Arc<TimeKeeper>,
     pub(super) queue: Arc<Queue>,
     pub(super) disk: Arc<Mutex<DiskSpace>>,
-    pub(super) marker: Sender<ToMarker>,
+    pub(super) synced: Sender<Synced>,
+    /// Small groups' marks are written here, by this thread.
+    pub(super) file: Arc<Mutex<MarkFile>>,
+    /// The highest acknowledged mark, for all to see.
+    pub(super) acknowledged: Arc<Mutex<Mark>>,
+    /// The journal is synced up to this group.
+    pub(super) journal_synced: u64,
     /// Journals at the last look.
     pub(super) journals: usize,
     #[cfg(any(test, feature = "planted"))]
@@ -83,7 +95,14 @@ impl Committer {
     pub(super) fn run(mut self) {
         let _guard = PanicGuard(self.queue.clone(), "the commit thread panicked");
         let mut waiting = Vec::new();
-        while self.queue.take(&mut waiting) {
+        let mut began: Option<Monotonic> = None;
+        let time = self.time.clone();
+        let left = |began: Option<Monotonic>| {
+            let since = began.map_or(GROUP_SPACING, |began| time.mono().since(began));
+            (GROUP_SPACING - since.min(GROUP_SPACING)).to_std()
+        };
+        while self.queue.take(&mut waiting, || left(began)) {
+            began = Some(time.mono());
             let mut items = waiting.drain(..).peekable();
             while items.peek().is_some() {
                 let mut bytes = 0;
@@ -96,6 +115,8 @@ impl Committer {
                 self.commit_group(group);
             }
         }
+        // Not needed for what was acknowledged: a start then has nothing to write again.
+        let _ = self.sync_journal();
     }
 
     fn commit_group(&mut self, items: Vec<Item>) {
@@ -107,18 +128,65 @@ impl Committer {
             return self.break_down(gathered.answers, &why);
         }
         if gathered.is_empty() {
-            return self.hand_on(gathered.answers);
+            return self.pass_on(gathered.answers);
         }
         let mark = self.mark.next(gathered.digest.finalize().as_bytes());
-        self.prepare(&gathered, mark);
-        if let Err(error) = self.write(&gathered, mark) {
-            let why = format!("a commit failed: {}", plain(&error));
+        let committed = match gathered.rows() {
+            Some(rows) => self.commit_small(&gathered, mark, rows),
+            None => self.commit_large(&gathered, mark),
+        };
+        if let Err(why) = committed {
             return self.break_down(gathered.answers, &why);
         }
         self.mark = mark;
         self.current.scopes.extend(gathered.scopes);
-        self.hand_on(gathered.answers);
+        self.pass_on(gathered.answers);
         self.bound_journals();
+    }
+
+    /// After a large group the answers wait for its mark; a small one's mark is durable.
+    fn pass_on(&self, answers: Vec<Answer>) {
+        match self.journal_synced == self.mark.sequence {
+            true => self.hand_on(answers),
+            false => self.answer(answers),
+        }
+    }
+
+    /// The mark with the rows is what makes the group durable; the journal follows once a round.
+    fn commit_small(&mut self, gathered: &Gathered, mark: Mark, rows: Vec<u8>) -> Result<(), String> {
+        if mark.sequence > self.journal_synced + SLOTS {
+            self.sync_journal()?;
+        }
+        let redo = Some((self.mark, rows));
+        super::locked(&self.file)
+            .write(&MarkSlot { mark, redo })
+            .map_err(|error| format!("the high-water mark cannot be written: {error}"))?;
+        self.write(gathered, mark, PersistMode::Buffer)
+    }
+
+    /// The journal makes the group durable, then its mark, which the marker writes.
+    fn commit_large(&mut self, gathered: &Gathered, mark: Mark) -> Result<(), String> {
+        self.write(gathered, mark, self.sync_mode())?;
+        self.journal_synced = mark.sequence;
+        Ok(())
+    }
+
+    fn sync_journal(&mut self) -> Result<(), String> {
+        let database = self.current.spaces.database();
+        database
+            .persist(self.sync_mode())
+            .map_err(|error| format!("the journal cannot be synced: {}", plain(&error)))?;
+        self.journal_synced = self.mark.sequence;
+        Ok(())
+    }
+
+    /// Answers a small group.
+    fn answer(&self, answers: Vec<Answer>) {
+        if let Some(why) = self.queue.broken() {
+            return answers.into_iter().for_each(|answer| answer.give_unknown(&why));
+        }
+        *super::locked(&self.acknowledged) = self.mark;
+        answers.into_iter().for_each(Answer::give);
     }
 
     /// When the engine has begun another journal, every keyspace is flushed, so that the old one
@@ -176,24 +244,12 @@ impl Committer {
         (gathered, failed)
     }
 
-    /// Has a small group's mark written beside its journal entry, with its rows; a large one's waits.
-    fn prepare(&self, gathered: &Gathered, mark: Mark) {
-        let batches = gathered.batches.iter().flat_map(|batch| &batch.writes);
-        let writes = batches.chain(gathered.writes.iter().flatten());
-        if let Some(rows) = redo::encode(gathered.scopes.values(), writes) {
-            let redo = Some((self.mark, rows));
-            // When the marker has ended, the group's answers find out.
-            let _ = self.marker.send(ToMarker::Prepared(MarkSlot { mark, redo }));
-        }
-    }
-
-    fn write(&self, gathered: &Gathered, mark: Mark) -> fjall::Result<()> {
+    fn write(&self, gathered: &Gathered, mark: Mark, mode: PersistMode) -> Result<(), String> {
         let batches = gathered.batches.iter().map(|batch| &batch.writes);
         let lists: Vec<&Vec<RawWrite>> = batches.chain(&gathered.writes).collect();
         let count = lists.iter().map(|list| list.len()).sum::<usize>() + gathered.scopes.len() + SPACES.len();
         let spaces = &self.current.spaces;
-        let mut batch =
-            OwnedWriteBatch::with_capacity(spaces.database().clone(), count).durability(Some(self.sync_mode()));
+        let mut batch = OwnedWriteBatch::with_capacity(spaces.database().clone(), count).durability(Some(mode));
         let meta = spaces.get(SPACES[0]);
         for space in SPACES {
             batch.insert(spaces.get(space), chain_key(space.number()), mark.to_value());
@@ -204,7 +260,9 @@ impl Committer {
         for write in lists.into_iter().flatten() {
             put(&mut batch, spaces, write);
         }
-        batch.commit()
+        batch
+            .commit()
+            .map_err(|error| format!("a commit failed: {}", plain(&error)))
     }
 
     /// `fdatasync`: data, length and where it lies, which is all that reading it back needs. A full
@@ -222,10 +280,8 @@ impl Committer {
             mark: self.mark,
             answers,
         };
-        if let Err(unsent) = self.marker.send(ToMarker::Synced(group))
-            && let ToMarker::Synced(group) = unsent.0
-        {
-            self.break_down(group.answers, "the marker thread has ended");
+        if let Err(unsent) = self.synced.send(group) {
+            self.break_down(unsent.0.answers, "the marker thread has ended");
         }
     }
 
@@ -236,6 +292,12 @@ impl Committer {
 }
 
 impl Gathered {
+    /// As bytes for its mark's slot; `None` if it is a large group.
+    fn rows(&self) -> Option<Vec<u8>> {
+        let batches = self.batches.iter().flat_map(|batch| &batch.writes);
+        redo::encode(self.scopes.values(), batches.chain(self.writes.iter().flatten()))
+    }
+
     fn is_empty(&self) -> bool {
         self.batches.is_empty() && self.scopes.is_empty() && self.writes.is_empty()
     }

@@ -29,7 +29,7 @@ impl Floor {
         let open = || Spaces::open(open_database(&folder.database())?, None);
         let spaces = open().map_err(|error| error.to_string())?;
         let mark = Mark::default();
-        let mark_file = MarkFile::create(&folder, 1, &mark.alone()).map_err(|error| error.to_string())?;
+        let mark_file = MarkFile::create(&folder, 1, &[mark.alone()]).map_err(|error| error.to_string())?;
         Ok(Floor {
             spaces,
             mark,

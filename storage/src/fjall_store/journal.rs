@@ -114,6 +114,15 @@ impl Journals {
     }
 }
 
+/// Makes every journal durable as it is.
+pub(super) fn sync_all(database: &Path) -> Result<(), StartError> {
+    for (_, path) in list(database)? {
+        let sync = || fs::File::open(&path)?.sync_all();
+        sync().map_err(StartError::io(&path))?;
+    }
+    Ok(())
+}
+
 enum ReadError {
     Io(io::Error),
     Gap(StartError),

@@ -1,14 +1,15 @@
 //! The high-water mark: the highest acknowledged sequence and its chain, outside the journal.
 //!
-//! Owns: a file of two slots that are written in turn, each with a checksum, so that a torn write
-//! leaves the one before it. A slot is durable before the answer. One without rows is written after the
-//! journal entry it names is synced; one with rows (`redo.rs`) beside it, and may then run ahead of the
-//! journal by that one group, which it can bring back. Must never: run ahead otherwise. Next:
-//! `marker.rs`, `verify.rs`.
+//! Owns: a ring of slots in a file of fixed size, each with a checksum, so that a torn write leaves those
+//! before it. A slot is durable before the answer. A large group's slot holds its mark alone and is written
+//! after the journal is synced. A small group's holds its rows as well (`redo.rs`), is written first, and
+//! makes the group durable by itself; the journal is synced once a round. Must never: overwrite rows that
+//! the journal may not hold yet. Next: `marker.rs`, `verify.rs`.
 
 use super::error::StartError;
 use super::folder::{Folder, private};
 use super::redo::REDO_BYTES_MAX;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -16,8 +17,10 @@ use std::os::unix::fs::FileExt;
 const MAGIC: &[u8; 8] = b"FPMARK\x00\x02";
 /// Writes are whole sectors, so that a slot is not half another's.
 const SECTOR: usize = 512;
+/// Slots in the ring: the journal is synced after as many small groups.
+pub(super) const SLOTS: u64 = 16;
 /// Distance of the slots.
-const SLOT_STRIDE: u64 = 64 << 10;
+const SLOT_STRIDE: u64 = 32 << 10;
 /// Magic, store, sequence, chain, the chain before, length of the rows, checksum.
 const HEAD_BYTES: usize = 8 + 16 + 8 + 32 + 32 + 4;
 const _: () = assert!(HEAD_BYTES + REDO_BYTES_MAX + 4 + SECTOR <= SLOT_STRIDE as usize);
@@ -40,11 +43,26 @@ pub(super) struct MarkSlot {
     pub(super) redo: Option<(Mark, Vec<u8>)>,
 }
 
+/// What the ring says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ring {
+    /// The newest group.
+    pub(super) top: Mark,
+    /// The group up to which the journal must hold everything.
+    pub(super) base: Mark,
+    /// The slots between, oldest first, all with rows; the last is the top's.
+    pub(super) redo: Vec<MarkSlot>,
+}
+
 /// The open file.
 pub(super) struct MarkFile {
     file: File,
     store: u128,
     buffer: Vec<u8>,
+    /// The highest slot's group.
+    written: u64,
+    #[cfg(any(test, feature = "planted"))]
+    pub(super) planted: super::PlantedFaults,
 }
 
 impl Mark {
@@ -90,9 +108,47 @@ impl Mark {
     }
 }
 
+impl Ring {
+    fn of(slots: impl Iterator<Item = MarkSlot>) -> Option<Ring> {
+        let mut by_sequence: BTreeMap<u64, MarkSlot> = slots.map(|slot| (slot.mark.sequence, slot)).collect();
+        let (_, mut slot) = by_sequence.pop_last()?;
+        let (top, mut redo) = (slot.mark, Vec::new());
+        while let Some((before, _)) = slot.redo.clone() {
+            redo.push(slot);
+            let earlier = by_sequence.pop_last().map(|(_, slot)| slot);
+            match earlier.filter(|slot| slot.mark == before) {
+                Some(earlier) => slot = earlier,
+                None => {
+                    slot = before.alone();
+                    break;
+                }
+            }
+        }
+        redo.reverse();
+        Some(Ring {
+            top,
+            base: slot.mark,
+            redo,
+        })
+    }
+
+    /// The group of this number, if the ring knows it.
+    pub(super) fn at(&self, sequence: u64) -> Option<Mark> {
+        let known = self.redo.iter().map(|slot| slot.mark).chain([self.base]);
+        known.into_iter().find(|mark| mark.sequence == sequence)
+    }
+
+    /// Its slots, to be written into another file.
+    pub(super) fn slots(&self) -> Vec<MarkSlot> {
+        let base = (self.redo.len() as u64) < SLOTS;
+        let base = base.then(|| self.base.alone());
+        base.into_iter().chain(self.redo.iter().cloned()).collect()
+    }
+}
+
 impl MarkFile {
-    /// Makes the file with its first slot, durable with both.
-    pub(super) fn create(folder: &Folder, store: u128, first: &MarkSlot) -> Result<MarkFile, StartError> {
+    /// Makes the file with its first slots, durable as a whole.
+    pub(super) fn create(folder: &Folder, store: u128, first: &[MarkSlot]) -> Result<MarkFile, StartError> {
         let path = folder.mark();
         let create = || -> io::Result<MarkFile> {
             let mut options = OpenOptions::new();
@@ -101,10 +157,13 @@ impl MarkFile {
                 file: private(&mut options, &path)?,
                 store,
                 buffer: Vec::new(),
+                written: 0,
+                #[cfg(any(test, feature = "planted"))]
+                planted: super::PlantedFaults::default(),
             };
-            let zeros = vec![0; usize::try_from(2 * SLOT_STRIDE).unwrap_or(0)];
+            let zeros = vec![0; usize::try_from(SLOTS * SLOT_STRIDE).unwrap_or(0)];
             file.file.write_all_at(&zeros, 0)?;
-            file.write(first)?;
+            first.iter().try_for_each(|slot| file.write(slot))?;
             file.file.sync_all()?;
             folder.sync()?;
             Ok(file)
@@ -112,8 +171,8 @@ impl MarkFile {
         create().map_err(StartError::io(&path))
     }
 
-    /// Opens the file and reads the higher of its valid slots.
-    pub(super) fn open(folder: &Folder, store: u128) -> Result<(MarkFile, MarkSlot), StartError> {
+    /// Opens the file and reads its ring: the newest readable slot, and those that lead up to it.
+    pub(super) fn open(folder: &Folder, store: u128) -> Result<(MarkFile, Ring), StartError> {
         let path = folder.mark();
         let damaged = |what: &str| StartError::Damaged {
             what: what.to_owned(),
@@ -127,27 +186,41 @@ impl MarkFile {
             }
             Err(error) => return Err(StartError::io(&path)(error)),
         };
-        let slots = [read_slot(&file, 0, store), read_slot(&file, SLOT_STRIDE, store)];
-        let slot = slots
-            .into_iter()
-            .flatten()
-            .max_by_key(|slot| slot.mark.sequence)
-            .ok_or_else(|| damaged("file HIGHWATER holds no readable mark of this store"))?;
+        let slots = (0..SLOTS).filter_map(|place| read_slot(&file, place * SLOT_STRIDE, store));
+        let ring = Ring::of(slots).ok_or_else(|| damaged("file HIGHWATER holds no readable mark of this store"))?;
         let file = MarkFile {
             file,
             store,
             buffer: Vec::new(),
+            written: ring.top.sequence,
+            #[cfg(any(test, feature = "planted"))]
+            planted: super::PlantedFaults::default(),
         };
-        Ok((file, slot))
+        Ok((file, ring))
     }
 
-    /// Writes a slot and makes it durable.
+    /// Writes a slot and makes it durable. One that a higher slot covers already is not written: its place
+    /// in the ring may be another's by now.
     pub(super) fn write(&mut self, slot: &MarkSlot) -> io::Result<()> {
+        #[cfg(any(test, feature = "planted"))]
+        {
+            if self.planted.without_mark || self.planted.answer_before_sync {
+                return Ok(());
+            }
+            if self.planted.fail_mark_at.is_some_and(|at| slot.mark.sequence >= at) {
+                return Err(io::Error::other("planted fault"));
+            }
+        }
+        if slot.mark.sequence < self.written {
+            return Ok(());
+        }
         encode(self.store, slot, &mut self.buffer);
         self.buffer.resize(self.buffer.len().next_multiple_of(SECTOR), 0);
-        let place = (slot.mark.sequence % 2) * SLOT_STRIDE;
+        let place = (slot.mark.sequence % SLOTS) * SLOT_STRIDE;
         self.file.write_all_at(&self.buffer, place)?;
-        self.file.sync_data()
+        self.file.sync_data()?;
+        self.written = slot.mark.sequence;
+        Ok(())
     }
 }
 
@@ -186,7 +259,7 @@ fn read_slot(file: &File, place: u64, store: u128) -> Option<MarkSlot> {
         chain: *chain,
     };
     let before = Mark {
-        sequence: mark.sequence.checked_sub(1).unwrap_or_default(),
+        sequence: mark.sequence.saturating_sub(1),
         chain: *before,
     };
     let mut tail = vec![0; length.saturating_sub(1) + 4];
@@ -220,50 +293,76 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_higher_readable_slot_counts() {
-        let temp = tempfile::tempdir().unwrap();
-        let folder = Folder::new(temp.path());
-        let mut file = MarkFile::create(&folder, 7, &mark(0).alone()).unwrap();
-        for sequence in 1..10 {
-            let slot = match sequence % 3 {
-                0 => mark(sequence).alone(),
-                1 => with_rows(sequence, 0),
-                _ => with_rows(sequence, REDO_BYTES_MAX),
-            };
-            file.write(&slot).unwrap();
-            assert_eq!(MarkFile::open(&folder, 7).unwrap().1, slot);
-        }
+    fn sequences(ring: &Ring) -> (u64, u64, Vec<u64>) {
+        let redo = ring.redo.iter().map(|slot| slot.mark.sequence).collect();
+        (ring.base.sequence, ring.top.sequence, redo)
+    }
+
+    fn opened(folder: &Folder) -> (u64, u64, Vec<u64>) {
+        sequences(&MarkFile::open(folder, 7).unwrap().1)
+    }
+
+    fn damage(folder: &Folder, sequence: u64, at: usize) {
         let path = folder.mark();
         let mut bytes = std::fs::read(&path).unwrap();
-        let second = usize::try_from(SLOT_STRIDE).unwrap();
-        bytes[second + 30] ^= 1;
+        bytes[usize::try_from((sequence % SLOTS) * SLOT_STRIDE).unwrap() + at] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(MarkFile::open(&folder, 7).unwrap().1, with_rows(8, REDO_BYTES_MAX));
-        bytes[30] ^= 1;
-        std::fs::write(&path, &bytes).unwrap();
+    }
+
+    #[test]
+    fn the_ring_reaches_back_to_the_last_mark_without_rows() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = Folder::new(temp.path());
+        let mut file = MarkFile::create(&folder, 7, &[mark(0).alone()]).unwrap();
+        for sequence in 1..=3 {
+            file.write(&with_rows(sequence, 10)).unwrap();
+        }
+        assert_eq!(opened(&folder), (0, 3, vec![1, 2, 3]));
+        file.write(&mark(4).alone()).unwrap();
+        assert_eq!(opened(&folder), (4, 4, vec![]));
+        for sequence in 5..60 {
+            file.write(&with_rows(sequence, REDO_BYTES_MAX)).unwrap();
+        }
+        assert_eq!(opened(&folder), (43, 59, (44..60).collect()), "a whole round");
+        damage(&folder, 59, HEAD_BYTES + 5_000);
+        assert_eq!(opened(&folder), (43, 58, (44..59).collect()), "a torn slot is no slot");
+        damage(&folder, 50, 30);
+        assert_eq!(
+            opened(&folder),
+            (50, 58, (51..59).collect()),
+            "what leads up to the top, no more"
+        );
+    }
+
+    #[test]
+    fn a_file_without_a_readable_slot_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = Folder::new(temp.path());
+        MarkFile::create(&folder, 7, &[mark(0).alone()]).unwrap();
+        damage(&folder, 0, 30);
         assert_eq!(MarkFile::open(&folder, 7).err().unwrap().code(), "store_damaged");
     }
 
     #[test]
-    fn a_slot_whose_rows_are_torn_is_no_slot() {
-        let temp = tempfile::tempdir().unwrap();
-        let folder = Folder::new(temp.path());
-        let mut file = MarkFile::create(&folder, 7, &mark(0).alone()).unwrap();
-        file.write(&with_rows(1, 3_000)).unwrap();
-        file.write(&with_rows(2, 5_000)).unwrap();
-        let path = folder.mark();
-        let mut bytes = std::fs::read(&path).unwrap();
-        bytes[HEAD_BYTES + 4_000..HEAD_BYTES + 5_000].fill(0);
-        std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(MarkFile::open(&folder, 7).unwrap().1, with_rows(1, 3_000));
+    fn a_ring_comes_back_from_its_slots() {
+        for rounds in [3, 60] {
+            let temp = tempfile::tempdir().unwrap();
+            let folder = Folder::new(temp.path());
+            let mut file = MarkFile::create(&folder, 7, &[mark(0).alone()]).unwrap();
+            for sequence in 1..=rounds {
+                file.write(&with_rows(sequence, 10)).unwrap();
+            }
+            let ring = MarkFile::open(&folder, 7).unwrap().1;
+            MarkFile::create(&folder, 8, &ring.slots()).unwrap();
+            assert_eq!(MarkFile::open(&folder, 8).unwrap().1, ring);
+        }
     }
 
     #[test]
     fn a_mark_of_another_store_is_no_mark() {
         let temp = tempfile::tempdir().unwrap();
         let folder = Folder::new(temp.path());
-        MarkFile::create(&folder, 7, &mark(3).alone()).unwrap();
+        MarkFile::create(&folder, 7, &[mark(3).alone()]).unwrap();
         assert!(MarkFile::open(&folder, 8).is_err());
     }
 

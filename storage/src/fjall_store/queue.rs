@@ -7,7 +7,11 @@ use crate::batch::RawWrite;
 use crate::store::{Commit, Committed, Open, OpenError, Opened, StoreError};
 use fencepost_core::row::ScopeRow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot::Sender;
+
+/// Items beyond which a group is large enough not to wait for more.
+const FEW: usize = 64;
 
 /// One request with the place for its answer.
 pub(super) enum Item {
@@ -33,6 +37,8 @@ pub(super) type OnBroken = Box<dyn FnOnce(&str) + Send>;
 #[derive(Default)]
 struct State {
     items: Vec<Item>,
+    /// The commit thread sleeps until something is there.
+    idle: bool,
     closed: bool,
     broken: Option<String>,
     on_broken: Option<OnBroken>,
@@ -41,6 +47,7 @@ struct State {
 pub(super) struct Queue {
     state: Mutex<State>,
     filled: Condvar,
+    ended: Condvar,
 }
 
 impl Item {
@@ -68,6 +75,7 @@ impl Queue {
                 ..State::default()
             }),
             filled: Condvar::new(),
+            ended: Condvar::new(),
         }
     }
 
@@ -89,20 +97,39 @@ impl Queue {
             }
             None => {
                 state.items.push(item);
+                let wake = std::mem::take(&mut state.idle);
                 drop(state);
-                self.filled.notify_one();
+                if wake {
+                    self.filled.notify_one();
+                }
             }
         }
     }
 
-    /// Waits for items and takes all that wait; false when the store is closed and nothing waits.
-    pub(super) fn take(&self, into: &mut Vec<Item>) -> bool {
+    /// Waits for items and takes all that wait; false when the store is closed and nothing waits. While
+    /// fewer than `FEW` are there, more may come for as long as `patience` says.
+    pub(super) fn take(&self, into: &mut Vec<Item>, patience: impl FnOnce() -> Duration) -> bool {
         let mut state = self.lock();
         while state.items.is_empty() {
             if state.closed || state.broken.is_some() {
                 return false;
             }
+            state.idle = true;
             state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.idle = false;
+        let span = if state.items.len() < FEW {
+            patience()
+        } else {
+            Duration::ZERO
+        };
+        if !span.is_zero() {
+            let runs = |state: &mut State| !state.closed && state.broken.is_none();
+            let (back, _) = self
+                .ended
+                .wait_timeout_while(state, span, runs)
+                .unwrap_or_else(PoisonError::into_inner);
+            state = back;
         }
         std::mem::swap(&mut state.items, into);
         true
@@ -111,6 +138,7 @@ impl Queue {
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_all();
+        self.ended.notify_all();
     }
 
     /// Why the store is broken, if it is.
@@ -128,6 +156,7 @@ impl Queue {
         let waiting = std::mem::take(&mut state.items);
         drop(state);
         self.filled.notify_all();
+        self.ended.notify_all();
         for item in waiting {
             item.refuse(why);
         }

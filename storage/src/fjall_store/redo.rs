@@ -1,7 +1,7 @@
-//! What a small group wrote, to be kept beside its mark.
+//! What a small group wrote, to be kept with its mark.
 //!
-//! Owns: the bytes of a group's rows, so that mark and journal are synced side by side: whichever a
-//! power loss leaves behind is enough. Must never: hold a group that is too large for its slot.
+//! Owns: the bytes of a group's rows: with them the mark makes the group durable, and a start writes again
+//! what the journal lost. Must never: hold a group that is too large for its slot.
 //! Next: `mark.rs`, `committer.rs`.
 
 use crate::batch::RawWrite;
@@ -10,7 +10,7 @@ use crate::keys::scope_key;
 use fencepost_core::row::ScopeRow;
 
 /// Bytes that a slot has for a group; a larger group's mark is written after its journal entry.
-pub(super) const REDO_BYTES_MAX: usize = 60 << 10;
+pub(super) const REDO_BYTES_MAX: usize = 30 << 10;
 
 /// One row of a group: its key and its value, or none for a delete.
 pub(super) type RedoRow = (Vec<u8>, Option<Vec<u8>>);

@@ -9,12 +9,12 @@ use super::disk_space::{DiskSpace, FreeSpace, StatvfsProbe};
 use super::error::StartError;
 use super::folder::{Folder, is_there};
 use super::identity::{FORMAT, Identity};
-use super::journal::Journals;
+use super::journal::{self, Journals};
 use super::lock::FolderLock;
-use super::mark::{Mark, MarkFile};
+use super::mark::{Mark, MarkFile, Ring};
 use super::marker::Marker;
 use super::queue::{OnBroken, Queue};
-use super::redo;
+use super::redo::{self, RedoRow};
 use super::space::{SPACES, Spaces, open_database};
 use super::{FjallStore, Shared, verify};
 use crate::clock::{Clock, TimeKeeper};
@@ -135,14 +135,18 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
     let probe = options.free_space.unwrap_or_else(|| Box::new(StatvfsProbe::new(path)));
     let disk = Arc::new(Mutex::new(DiskSpace::new(&folder, probe)));
     let acknowledged = Arc::new(Mutex::new(opened.mark));
-    let (marker_end, told) = channel();
+    let (synced, answers) = channel();
+    #[cfg_attr(not(any(test, feature = "planted")), allow(unused_mut))]
+    let mut mark_file = opened.mark_file;
+    #[cfg(any(test, feature = "planted"))]
+    {
+        mark_file.planted = options.planted;
+    }
+    let mark_file = Arc::new(Mutex::new(mark_file));
     let marker = Marker {
-        file: opened.mark_file,
-        written: opened.mark.sequence,
+        file: mark_file.clone(),
         durable: acknowledged.clone(),
         queue: queue.clone(),
-        #[cfg(any(test, feature = "planted"))]
-        planted: options.planted,
     };
     let committer = Committer {
         current: Current {
@@ -153,14 +157,17 @@ pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartEr
         time: time.clone(),
         queue: queue.clone(),
         disk: disk.clone(),
-        marker: marker_end,
+        synced,
+        file: mark_file,
+        acknowledged: acknowledged.clone(),
+        journal_synced: opened.mark.sequence,
         journals: 1,
         #[cfg(any(test, feature = "planted"))]
         planted: options.planted,
     };
     let threads = vec![
         thread("store-commit", move || committer.run()).map_err(StartError::io(path))?,
-        thread("store-mark", move || marker.run(&told)).map_err(StartError::io(path))?,
+        thread("store-mark", move || marker.run(&answers)).map_err(StartError::io(path))?,
     ];
     Ok(FjallStore {
         shared: Arc::new(Shared {
@@ -229,7 +236,9 @@ fn create(folder: &Folder, fresh: &NewStore, tuning: Tuning) -> Result<(), Start
         .map_err(StartError::engine(&database))?;
     write_first_mark(&spaces, mark).map_err(StartError::engine(&database))?;
     drop(spaces);
-    MarkFile::create(folder, fresh.store, &mark.alone())?;
+    // The engine syncs its files, not the names of the folders that it makes.
+    sync_tree(&database).map_err(StartError::io(&database))?;
+    MarkFile::create(folder, fresh.store, &[mark.alone()])?;
     let identity = Identity {
         store: fresh.store,
         cell: fresh.cell,
@@ -237,6 +246,16 @@ fn create(folder: &Folder, fresh: &NewStore, tuning: Tuning) -> Result<(), Start
     };
     identity.write(folder)?;
     folder.remove(&folder.creating())
+}
+
+/// Makes names and contents durable, the folder's own name but last.
+fn sync_tree(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            sync_tree(&entry?.path())?;
+        }
+    }
+    fs::File::open(path)?.sync_all()
 }
 
 /// Every keyspace begins with a chain row, so that an empty one is seen to be new.
@@ -249,38 +268,39 @@ fn write_first_mark(spaces: &Spaces, mark: Mark) -> fjall::Result<()> {
 }
 
 fn open_existing(folder: &Folder, identity: Identity, lock: FolderLock, tuning: Tuning) -> Result<Opened, StartError> {
-    let (mut mark_file, mut slot) = MarkFile::open(folder, identity.store)?;
-    slot.redo.take_if(|_| tuning.is_unchecked);
-    // A slot with rows may be ahead of the journal by its own group, and only by that.
-    let acknowledged = slot.redo.as_ref().map_or(slot.mark, |(before, _)| *before);
+    let (mut mark_file, mut ring) = MarkFile::open(folder, identity.store)?;
     let journals = if tuning.is_unchecked {
+        (ring.base, ring.redo) = (ring.top, Vec::new());
         Journals::default()
     } else {
-        verify::before(folder, &acknowledged)?
+        verify::before(folder, &ring.base)?
     };
     let path = folder.database();
+    // A process that was killed left bytes that no disk holds yet; from here on they count as synced.
+    journal::sync_all(&path)?;
     let database = open_database(&path).map_err(StartError::engine(&path))?;
     for space in SPACES {
         if !tuning.is_unchecked && !database.keyspace_exists(space.name()) {
-            return Err(journals.damage(format!("keyspace {} is not listed", space.name()), &acknowledged));
+            return Err(journals.damage(format!("keyspace {} is not listed", space.name()), &ring.base));
         }
     }
     let spaces = Spaces::open(database, None).map_err(StartError::engine(&path))?;
-    let mark = if tuning.is_unchecked {
-        acknowledged
+    let lowest = if tuning.is_unchecked {
+        ring.top
     } else {
-        verify::after(folder, &spaces, &journals, &acknowledged)?
+        verify::after(folder, &spaces, &journals, &ring)?
     };
-    let mark = match slot.redo {
-        Some((before, rows)) if mark == before => bring_back(&spaces, slot.mark, &rows, &path)?,
-        Some(_) if mark.sequence == slot.mark.sequence && mark != slot.mark => {
-            let what = "the journal and file HIGHWATER tell different histories".to_owned();
-            return Err(journals.damage(what, &slot.mark));
-        }
-        Some(_) | None => mark,
+    // From the journal's end at the latest, or it would have a gap.
+    let whole_up_to = journals
+        .last
+        .map_or(lowest.sequence, |last| last.sequence.min(lowest.sequence));
+    let mark = if whole_up_to < ring.top.sequence && !tuning.is_unchecked {
+        bring_back(&spaces, &ring, whole_up_to, &path)?
+    } else {
+        lowest
     };
     // What was synced and not acknowledged may be read from now on: it is marked first.
-    if mark != slot.mark {
+    if mark != ring.top {
         mark_file.write(&mark.alone()).map_err(StartError::io(&folder.mark()))?;
     }
     Ok(Opened {
@@ -292,30 +312,43 @@ fn open_existing(folder: &Folder, identity: Identity, lock: FolderLock, tuning: 
     })
 }
 
-/// Writes the group that only its mark's slot holds: the journal lost it, or never had it.
-fn bring_back(spaces: &Spaces, mark: Mark, rows: &[u8], path: &Path) -> Result<Mark, StartError> {
-    let rows = redo::decode(rows).ok_or_else(|| StartError::Damaged {
-        what: "file HIGHWATER holds rows that cannot be read".into(),
-        acknowledged: mark.sequence,
-        found: mark.sequence - 1,
-    })?;
-    let mut batch = spaces.database().batch().durability(Some(PersistMode::SyncData));
+/// Writes the groups again that only the ring holds: a journal lost them, or never had them.
+fn bring_back(spaces: &Spaces, ring: &Ring, whole_up_to: u64, path: &Path) -> Result<Mark, StartError> {
+    for slot in ring.redo.iter().filter(|slot| slot.mark.sequence > whole_up_to) {
+        let rows = slot.redo.as_ref().and_then(|(_, rows)| redo::decode(rows));
+        let rows = rows.ok_or_else(|| StartError::Damaged {
+            what: "file HIGHWATER holds rows that cannot be read".into(),
+            acknowledged: ring.top.sequence,
+            found: slot.mark.sequence - 1,
+        })?;
+        write_again(spaces, slot.mark, &rows).map_err(StartError::engine(path))?;
+    }
+    spaces
+        .database()
+        .persist(PersistMode::SyncData)
+        .map_err(StartError::engine(path))?;
+    tracing::warn!(
+        from = whole_up_to + 1,
+        to = ring.top.sequence,
+        "groups that the journal had lost were brought back from the file HIGHWATER"
+    );
+    Ok(ring.top)
+}
+
+/// One group as it was, in a batch of its own: the journal has one entry for each sequence.
+fn write_again(spaces: &Spaces, mark: Mark, rows: &[RedoRow]) -> fjall::Result<()> {
+    let mut batch = spaces.database().batch().durability(Some(PersistMode::Buffer));
     for space in SPACES {
         batch.insert(spaces.get(space), chain_key(space.number()), mark.to_value());
     }
-    for (key, value) in &rows {
+    for (key, value) in rows {
         match (spaces.of_key(key), value) {
             (Some(space), Some(value)) => batch.insert(space, key.as_slice(), value.as_slice()),
             (Some(space), None) => batch.remove(space, key.as_slice()),
             (None, _) => {}
         }
     }
-    batch.commit().map_err(StartError::engine(path))?;
-    tracing::warn!(
-        sequence = mark.sequence,
-        "the last group was brought back from its mark"
-    );
-    Ok(mark)
+    batch.commit()
 }
 
 fn load_scopes(folder: &Folder, spaces: &Spaces) -> Result<BTreeMap<Scope, ScopeRow>, StartError> {

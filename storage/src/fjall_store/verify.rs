@@ -10,7 +10,7 @@ use super::error::StartError;
 use super::folder::{Folder, is_there};
 use super::identity::id_of;
 use super::journal::Journals;
-use super::mark::Mark;
+use super::mark::{Mark, Ring};
 use super::space::{SPACES, Space, Spaces};
 use crate::keys::chain_key;
 use fjall::{AbstractTree, Readable};
@@ -56,23 +56,19 @@ pub(super) fn before(folder: &Folder, acknowledged: &Mark) -> Result<Journals, S
     Ok(journals)
 }
 
-/// After the engine replayed its journals: the mark that the store stands at. Damage found here is
-/// noted in the folder, because the engine may since have covered it up.
-pub(super) fn after(
-    folder: &Folder,
-    spaces: &Spaces,
-    journals: &Journals,
-    acknowledged: &Mark,
-) -> Result<Mark, StartError> {
-    let checked = check_spaces(spaces, journals, acknowledged);
+/// After the engine replayed its journals: the mark up to which every keyspace holds everything; what lies
+/// between it and the ring's top is in the ring. Damage found here is noted in the folder, because the
+/// engine may since have covered it up.
+pub(super) fn after(folder: &Folder, spaces: &Spaces, journals: &Journals, ring: &Ring) -> Result<Mark, StartError> {
+    let checked = check_spaces(spaces, journals, ring);
     if let Err(StartError::Damaged { what, .. }) = &checked {
-        note(folder, what, acknowledged)?;
+        note(folder, what, &ring.top)?;
     }
     checked
 }
 
-fn check_spaces(spaces: &Spaces, journals: &Journals, acknowledged: &Mark) -> Result<Mark, StartError> {
-    let damage = |what: String| journals.damage(what, acknowledged);
+fn check_spaces(spaces: &Spaces, journals: &Journals, ring: &Ring) -> Result<Mark, StartError> {
+    let damage = |what: String| journals.damage(what, &ring.base);
     let mut marks = Vec::new();
     for space in SPACES {
         let name = space.name();
@@ -92,25 +88,34 @@ fn check_spaces(spaces: &Spaces, journals: &Journals, acknowledged: &Mark) -> Re
         }
         marks.push((name, mark));
     }
-    let newest = marks.iter().map(|(_, mark)| *mark).max_by_key(|mark| mark.sequence);
-    let newest = newest.unwrap_or_default();
-    for (name, mark) in marks {
-        if mark != newest {
+    let by_sequence = |(_, mark): &&(&str, Mark)| mark.sequence;
+    let lowest = marks
+        .iter()
+        .min_by_key(by_sequence)
+        .map(|(_, mark)| *mark)
+        .unwrap_or_default();
+    let highest = marks
+        .iter()
+        .max_by_key(by_sequence)
+        .map(|(_, mark)| *mark)
+        .unwrap_or_default();
+    if lowest.sequence < ring.base.sequence && lowest == highest {
+        return Err(damage("a journal is missing".into()));
+    }
+    for (name, mark) in &marks {
+        let known = ring.at(mark.sequence);
+        let in_ring = known.is_some_and(|known| known == *mark);
+        if *mark != highest && !in_ring || highest.sequence > ring.top.sequence && *mark != highest {
             return Err(damage(format!(
                 "keyspace {name} ends at sequence {} while others end at {}",
-                mark.sequence, newest.sequence
+                mark.sequence, highest.sequence
             )));
         }
+        if known.is_some() && !in_ring {
+            return Err(damage("the journal and file HIGHWATER tell different histories".into()));
+        }
     }
-    if newest.sequence < acknowledged.sequence || (newest.sequence == acknowledged.sequence && newest != *acknowledged)
-    {
-        return Err(StartError::Damaged {
-            what: "a journal is missing".into(),
-            acknowledged: acknowledged.sequence,
-            found: newest.sequence,
-        });
-    }
-    Ok(newest)
+    Ok(lowest)
 }
 
 fn latest(spaces: &Spaces, space: Space) -> Result<Option<Mark>, StartError> {

@@ -91,7 +91,7 @@ fn cycle(
     let syncs = if answer_before_sync {
         u64::MAX
     } else {
-        1 + draw.below(90)
+        1 + draw.below(150)
     };
     interposer::cut_after(syncs);
     let in_flight = load::run(

@@ -90,48 +90,50 @@ async fn missing_files_are_named() {
     }
 }
 
+/// Cuts the journal of a closed store.
+fn cut_journal(folder: &Path, length: u64) {
+    let journal = fs::OpenOptions::new().write(true).open(folder.join("db/0.jnl"));
+    journal.unwrap().set_len(length).unwrap();
+}
+
 #[tokio::test]
 async fn a_journal_cut_short_is_named_with_the_last_good_sequence() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("store");
-    filled(&folder, 5).await;
-    let path = folder.join("db/0.jnl");
-    let ends = journal::batch_ends(&path).unwrap();
-    // All of the last group and a byte of the one before: the mark's rows make up for one group only.
-    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(ends[ends.len() - 2] - 1).unwrap();
+    filled(&folder, 60).await;
+    let ends = journal::batch_ends(&folder.join("db/0.jnl")).unwrap();
+    // A byte more than the ring can make up for.
+    cut_journal(&folder, ends[ends.len() - 1 - mark::SLOTS as usize] - 1);
     let text = damage(&folder);
     assert!(
-        text.contains("0.jnl") && text.contains("acknowledged up to sequence 6, found up to 5"),
+        text.contains("0.jnl") && text.contains("acknowledged up to sequence 46, found up to 45"),
         "{text}"
     );
     assert!(damage(&folder).contains("0.jnl"), "a second start must refuse as well");
 }
 
 #[tokio::test]
-async fn the_last_group_is_brought_back_from_its_mark() {
+async fn groups_that_the_journal_lost_are_brought_back_from_the_ring() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("store");
-    filled(&folder, 5).await;
-    let path = folder.join("db/0.jnl");
-    let ends = journal::batch_ends(&path).unwrap();
-    let (before, last) = (ends[ends.len() - 2], ends[ends.len() - 1]);
-    // Nothing of it in the journal, half of it, and all but a byte: as a power loss may leave it.
-    for length in [before, before + (last - before) / 2, last - 1] {
+    filled(&folder, 60).await;
+    let ends = journal::batch_ends(&folder.join("db/0.jnl")).unwrap();
+    let back = |groups: usize| ends[ends.len() - 1 - groups];
+    // A byte, half a group, one, some, all that the ring holds: as a power loss may leave it.
+    let half = back(1) + (back(0) - back(1)) / 2;
+    for length in [back(0) - 1, half, back(1), back(7), back(mark::SLOTS as usize)] {
         let copy = temp.path().join(format!("cut-{length}"));
         backup(&folder, &copy).unwrap();
-        let file = fs::OpenOptions::new().write(true).open(copy.join("db/0.jnl")).unwrap();
-        file.set_len(length).unwrap();
+        cut_journal(&copy, length);
         let store = started(&copy);
-        assert_eq!(store.describe().high_water, 7);
+        assert_eq!(store.describe().high_water, 62);
         let epoch = open(&store, 1).await;
-        must_commit(&store, epoch, 1, &[letter(9, 9)]).await;
+        must_commit(&store, epoch, 1, &[letter(99, 99)]).await;
         drop(store);
         let store = started(&copy);
-        for number in 0..5 {
+        for number in (0..60).chain([99]) {
             assert_eq!(instant(&store, number).await, Some(i64::from(number)));
         }
-        assert_eq!(instant(&store, 9).await, Some(9));
     }
 }
 
