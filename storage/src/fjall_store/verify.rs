@@ -105,7 +105,7 @@ fn check_spaces(spaces: &Spaces, journals: &Journals, ring: &Ring) -> Result<Mar
     for (name, mark) in &marks {
         let known = ring.at(mark.sequence);
         let in_ring = known.is_some_and(|known| known == *mark);
-        if *mark != highest && !in_ring || highest.sequence > ring.top.sequence && *mark != highest {
+        if *mark != highest && (!in_ring || highest.sequence > ring.top.sequence) {
             return Err(damage(format!(
                 "keyspace {name} ends at sequence {} while others end at {}",
                 mark.sequence, highest.sequence
