@@ -2,8 +2,10 @@
 //!
 //! Owns: what PROTOCOL F2, F4, F5 and F6 mean, in calls and answers. A rule says what it found
 //! instead of panicking, so that tests can show that a store with a planted bug fails it. Must
-//! never: know which store it talks to. Next: `numbers.rs`, `opens.rs`, `rows.rs`, `crashes.rs`.
+//! never: know which store it talks to. Next: `numbers.rs`, `opens.rs`, `rows.rs`, `crashes.rs`,
+//! `clocks.rs`.
 
+mod clocks;
 mod crashes;
 mod numbers;
 mod opens;
@@ -12,6 +14,7 @@ mod rows;
 pub(crate) mod tests;
 mod user;
 
+pub use clocks::{CLOCK_RULES, ClockRule, Timed};
 pub use crashes::{CRASH_RULES, CrashRule, Mortal};
 
 use crate::store::Store;

@@ -1,12 +1,13 @@
 //! The suite on the stores of this package, and on model stores with planted bugs.
 
-use super::{CRASH_RULES, Mortal, RULES, Verdict};
+use super::{CLOCK_RULES, CRASH_RULES, Mortal, RULES, Timed, Verdict};
 use crate::clock::Clock;
 use crate::model::{Crash, ModelStore, PLANTED, Planted, Sleep};
 use crate::store::Store;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use futures_util::FutureExt;
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
 
@@ -23,6 +24,101 @@ impl Clock for Ticking {
     fn mono(&self) -> Monotonic {
         Monotonic(self.0.load(Ordering::Relaxed))
     }
+}
+
+/// A clock that shows what it is set to.
+#[derive(Default)]
+struct Shown(Mutex<(StoreTime, Monotonic)>);
+
+impl Clock for Shown {
+    fn wall(&self) -> StoreTime {
+        self.0.lock().unwrap().0
+    }
+
+    fn mono(&self) -> Monotonic {
+        self.0.lock().unwrap().1
+    }
+}
+
+struct TimedModel(ModelStore, Arc<Shown>);
+
+impl TimedModel {
+    fn new() -> TimedModel {
+        let shown = Arc::new(Shown::default());
+        let sleep: Sleep = Arc::new(|_| futures_util::future::ready(()).boxed());
+        TimedModel(ModelStore::new(shown.clone(), sleep), shown)
+    }
+}
+
+impl Timed for TimedModel {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.0.clone())
+    }
+
+    fn set(&self, wall: StoreTime, mono: Monotonic) {
+        *self.1.0.lock().unwrap() = (wall, mono);
+    }
+
+    fn restart(&self) {
+        self.0.crash(Crash::Process);
+    }
+}
+
+#[cfg(not(madsim))]
+struct TimedFolder {
+    temp: tempfile::TempDir,
+    store: Mutex<Option<crate::fjall_store::FjallStore>>,
+    shown: Arc<Shown>,
+}
+
+#[cfg(not(madsim))]
+impl TimedFolder {
+    fn new() -> TimedFolder {
+        let subject = TimedFolder {
+            temp: tempfile::tempdir().unwrap(),
+            store: Mutex::new(None),
+            shown: Arc::default(),
+        };
+        subject.restart();
+        subject
+    }
+}
+
+#[cfg(not(madsim))]
+impl Timed for TimedFolder {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.lock().unwrap().clone().unwrap())
+    }
+
+    fn set(&self, wall: StoreTime, mono: Monotonic) {
+        *self.shown.0.lock().unwrap() = (wall, mono);
+    }
+
+    fn restart(&self) {
+        use crate::fjall_store::{FjallStore, NewStore, Options};
+        let mut store = self.store.lock().unwrap();
+        drop(store.take());
+        let options = Options::new(NewStore { store: 1, cell: 2 }, self.shown.clone());
+        *store = Some(FjallStore::start(&self.temp.path().join("store"), options).unwrap());
+    }
+}
+
+async fn clock_rules(subject: fn() -> Arc<dyn Timed>) {
+    for rule in CLOCK_RULES {
+        let verdict = (rule.run)(subject()).await;
+        assert!(verdict.is_ok(), "{}: {verdict:?}", rule.name);
+    }
+}
+
+#[tokio::test]
+async fn the_model_store_keeps_every_rule_about_clocks() {
+    clock_rules(|| Arc::new(TimedModel::new())).await;
+}
+
+#[cfg(not(madsim))]
+#[tokio::test]
+async fn the_embedded_store_keeps_every_rule_about_clocks() {
+    clock_rules(|| Arc::new(TimedFolder::new())).await;
 }
 
 struct ModelSubject {

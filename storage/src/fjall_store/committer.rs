@@ -19,7 +19,7 @@ use crate::rules::{Group, State};
 use crate::store::{Bytes, Committed, StoreError};
 use fencepost_core::ids::Scope;
 use fencepost_core::row::ScopeRow;
-use fencepost_core::time::{Monotonic, Span};
+use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fjall::{OwnedWriteBatch, PersistMode};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
@@ -88,6 +88,10 @@ impl State for Current {
         space
             .contains_key(key)
             .map_err(|error| StoreError::Broken(plain(&error)))
+    }
+
+    fn scopes_after(&self, time: StoreTime) -> Vec<ScopeRow> {
+        self.scopes.values().filter(|row| row.at > time).cloned().collect()
     }
 }
 

@@ -57,6 +57,10 @@ impl State for Image {
     fn value(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         Ok(self.rows.get(key).cloned())
     }
+
+    fn scopes_after(&self, time: StoreTime) -> Vec<ScopeRow> {
+        self.scopes.values().filter(|row| row.at > time).cloned().collect()
+    }
 }
 
 impl Image {

@@ -18,6 +18,7 @@ use crate::keys::{Kind, key_bytes};
 use crate::store::{Bytes, Commit, Committed, Open, OpenError, Opened, Stated, StoreError};
 use fencepost_core::ids::{Epoch, Scope};
 use fencepost_core::row::{AssignmentRow, Row, RowKey, ScopeRow};
+use fencepost_core::time::StoreTime;
 use overlay::Overlay;
 use std::collections::BTreeMap;
 
@@ -34,6 +35,8 @@ pub trait State {
     fn contains(&self, key: &[u8]) -> Result<bool, StoreError> {
         Ok(self.value(key)?.is_some())
     }
+    /// The records of scopes whose last commit lies after this time: store time was lowered since.
+    fn scopes_after(&self, time: StoreTime) -> Vec<ScopeRow>;
 }
 
 /// A group under way: what its earlier members did, over the state.
@@ -58,8 +61,15 @@ impl<'s, S: State> Group<'s, S> {
         }
     }
 
-    /// The scope rows that the group leaves behind, to be written with it.
-    pub fn into_scopes(self) -> BTreeMap<Scope, ScopeRow> {
+    /// The scope rows that the group leaves behind, to be written with it. Those of other scopes that
+    /// lie above a lowered store time come down with them, so that no later start raises it again (F20).
+    pub fn into_scopes(mut self) -> BTreeMap<Scope, ScopeRow> {
+        if !self.scopes.is_empty() {
+            for row in self.state.scopes_after(self.now.time) {
+                let at = self.now.time;
+                self.scopes.entry(row.scope).or_insert(ScopeRow { at, ..row });
+            }
+        }
         self.scopes
     }
 
