@@ -275,12 +275,7 @@ fn worker(what: &str, batch: u64, attempts: u64) {
                 }
                 WorkerEffect::SendHeartbeat { beat, held, .. } => {
                     let length = Span::from_secs(30);
-                    let renewal = |(id, token)| Renewal {
-                        id,
-                        token,
-                        length,
-                        cancel: false,
-                    };
+                    let renewal = |(id, token)| Renewal { id, token, length };
                     let held = held.into_iter().map(renewal).collect();
                     let from = owner();
                     inputs.push(WorkerInput::Renewed { from, beat, held });

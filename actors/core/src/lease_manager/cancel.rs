@@ -46,7 +46,7 @@ impl LeaseManager {
         CancelAnswer::Cancelled
     }
 
-    /// An attempt is current: it is asked to stop, now and with each renewal. One that needs a durable
+    /// An attempt is current: it is asked to stop, now and at each heartbeat. One that needs a durable
     /// begin and has none has not started, and never will.
     fn cancel_leased(&mut self, now: Now, id: JobId, out: &mut Orders) -> CancelAnswer {
         let Some(lease) = self.leases.get_mut(id) else {

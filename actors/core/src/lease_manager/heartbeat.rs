@@ -51,14 +51,17 @@ impl LeaseManager {
             lease.row.unseen_starts = 0;
             out.put(Row::Leased(Box::new(lease.row.clone())));
         }
-        let renewal = Renewal {
-            id,
-            token,
-            length: lease.row.length,
-            cancel: lease.job.cancel_requested_at.is_some(),
-        };
+        let length = lease.row.length;
+        if lease.job.cancel_requested_at.is_some() {
+            // Apart from the renewal, which overtakes the batch that may still hold the cancel (F3).
+            out.effect(LeaseEffect::SendCancel {
+                worker: worker.clone(),
+                id,
+                token,
+            });
+        }
         self.leases.renew(id);
-        Some(renewal)
+        Some(Renewal { id, token, length })
     }
 
     /// A worker is about to begin an at-most-once attempt: from now on it is unproven (F15).

@@ -229,7 +229,7 @@ pub enum LeaseEffect {
         worker: WorkerId,
         /// The heartbeat that this answers.
         beat: BeatId,
-        /// Still held, with the full length and whether to stop on request.
+        /// Still held, with the full length. Nothing else: a renewal may overtake the batch that says so.
         held: Vec<Renewal>,
     },
     /// Tells that these are not held any more.
@@ -248,7 +248,7 @@ pub enum LeaseEffect {
         /// Token.
         token: Token,
     },
-    /// Someone asked to cancel the job (a hint: each renewal says so too).
+    /// Someone asked to cancel the job; durable by now. A hint: each heartbeat repeats it.
     SendCancel {
         /// To whom.
         worker: WorkerId,
@@ -384,8 +384,6 @@ pub struct Renewal {
     pub token: Token,
     /// Full length again, from the heartbeat's sending.
     pub length: Span,
-    /// Someone asked to cancel the job.
-    pub cancel: bool,
 }
 
 /// What became of a reported outcome.

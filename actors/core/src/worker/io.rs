@@ -43,7 +43,7 @@ pub enum WorkerInput {
         /// Which.
         lost: Vec<(JobId, Token)>,
     },
-    /// Someone asked to cancel this job: a renewal says so too, but later.
+    /// Someone asked to cancel this job; each heartbeat is answered so again.
     CancelRequested {
         /// From.
         from: ShardOwner,

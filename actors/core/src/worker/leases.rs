@@ -54,21 +54,11 @@ impl WorkerMachine {
             return;
         }
         let Some(sent_at) = book.beat_sent_at(beat) else { return };
-        let mut back = Vec::new();
         for renewal in held {
             let key = (renewal.id, renewal.token);
-            if renewal.cancel && self.is_beginning(shard, &key) {
-                self.remove_run(shard, key);
-                back.push(key);
-                continue;
-            }
             let ends_at = sent_at + (renewal.length - self.config.lease_margin);
             self.extend(now, shard, key, ends_at, effects);
-            if renewal.cancel {
-                self.stop(shard, key, StopReason::CancelRequested, effects);
-            }
         }
-        self.hand_back(now, shard, back, effects);
     }
 
     /// Stops a run on request; what has not begun goes back instead.

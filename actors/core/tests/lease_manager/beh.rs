@@ -154,8 +154,12 @@ fn beh_r07_cancel_running_fails() {
     assert_eq!(told.count(), 1, "the worker is told at once");
     assert_eq!(leases.cancel(1).unwrap(), CancelAnswer::Running { attempt: 1 });
     leases.check();
+    leases.take_effects();
     let (renewed, _) = leases.heartbeat(&w, &[(grant.job.id, grant.token)]);
-    assert!(renewed[0].cancel, "the worker is asked to stop");
+    assert_eq!(renewed.len(), 1);
+    let told = leases.take_effects();
+    let is_told = |effect: &LeaseEffect| matches!(effect, LeaseEffect::SendCancel { .. });
+    assert!(told.iter().any(is_told), "each heartbeat asks the worker to stop again");
     leases.report(&w, grant.job.id, grant.token, failed());
     assert_eq!((leases.state(1), leases.place(1)), (JobState::Cancelled, None));
     leases.pass(Span::from_secs(100));

@@ -224,8 +224,9 @@ impl World {
                 self.send(&worker, WorkerInput::Renewed { from, beat, held });
             }
             LeaseEffect::SendLost { worker, lost } => self.send(&worker, WorkerInput::Lost { from, lost }),
-            // A hint that is always lost here: the renewal says so too, and the walk stays small.
-            LeaseEffect::SendCancel { .. } => {}
+            LeaseEffect::SendCancel { worker, id, token } => {
+                self.send(&worker, WorkerInput::CancelRequested { from, id, token });
+            }
             LeaseEffect::SendBegun { worker, id, token } => self.send(&worker, WorkerInput::Begun { id, token }),
             LeaseEffect::SendRecorded { worker, items } => self.send(&worker, WorkerInput::Recorded { from, items }),
             LeaseEffect::SendReconcile { worker, items } => self.send(&worker, WorkerInput::Reconcile { from, items }),

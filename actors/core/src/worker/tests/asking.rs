@@ -79,7 +79,7 @@ fn f13_a_renewal_counts_from_the_heartbeat_it_answers() {
     bench.pass(Span::from_secs(16));
     let beats = bench.beats();
     assert_eq!(beats.len(), 2);
-    bench.renew(1, beats[0].0, key(&plain(1, 1)), false);
+    bench.renew(1, beats[0].0, key(&plain(1, 1)));
     bench.pass(Span::from_secs(8 + 30 - 1 - 16 - 1));
     assert!(bench.stops().is_empty());
     bench.pass(Span::from_secs(1));

@@ -17,7 +17,7 @@ fn pass_renewed(bench: &mut Bench, epoch: u64, seconds: u64) {
     for _ in 0..seconds {
         bench.pass(Span::from_secs(1));
         for (beat, held) in bench.beats() {
-            held.into_iter().for_each(|key| bench.renew(epoch, beat, key, false));
+            held.into_iter().for_each(|key| bench.renew(epoch, beat, key));
         }
     }
 }
@@ -55,7 +55,7 @@ fn a_pause_of_the_worker_ends_leases_before_anything_else_is_read() {
     bench.pass(Span::from_secs(8));
     let (beat, _) = bench.beats().remove(0);
     bench.freeze(Span::from_secs(60));
-    bench.renew(1, beat, key, false);
+    bench.renew(1, beat, key);
     assert_eq!(bench.stops(), vec![(key, StopReason::LeaseLost)]);
 }
 
@@ -65,7 +65,8 @@ fn f17_a_renewal_by_an_older_owner_is_ignored() {
     bench.lose(3, (plain(9, 9).job.id, token(1, 9)));
     bench.pass(Span::from_secs(8));
     let (beat, _) = bench.beats().remove(0);
-    bench.renew(2, beat, key, true);
+    bench.renew(2, beat, key);
+    bench.cancel(2, key);
     assert!(bench.stops().is_empty(), "its word on cancelling is ignored too");
     bench.pass(Span::from_secs(21));
     assert_eq!(bench.stops(), vec![(key, StopReason::LeaseLost)]);
@@ -91,7 +92,7 @@ fn f17_an_older_owner_cannot_take_a_lease_away() {
 #[test]
 fn an_answer_to_a_forgotten_heartbeat_extends_nothing() {
     let (mut bench, key) = running();
-    bench.renew(1, BeatId(77), key, false);
+    bench.renew(1, BeatId(77), key);
     bench.pass(Span::from_secs(29));
     assert_eq!(bench.stops().len(), 1);
 }
@@ -102,7 +103,8 @@ fn a_cancel_stops_the_run_once_and_the_lease_goes_on() {
     for _ in 0..4 {
         bench.pass(Span::from_secs(8));
         let beat = bench.beats().last().unwrap().0;
-        bench.renew(1, beat, key, true);
+        bench.renew(1, beat, key);
+        bench.cancel(1, key);
     }
     assert_eq!(bench.stops(), vec![(key, StopReason::CancelRequested)]);
     bench.pass(Span::from_secs(29));
@@ -141,8 +143,7 @@ fn a_cancel_before_the_begin_hands_back() {
     let (mut bench, offer) = Bench::asked(1);
     bench.grant(offer, vec![once(1, 1)], Span::ZERO);
     bench.pass(Span::from_secs(8));
-    let beat = bench.beats().last().unwrap().0;
-    bench.renew(1, beat, key(&once(1, 1)), true);
+    bench.cancel(1, key(&once(1, 1)));
     assert_eq!(bench.hand_backs(), vec![vec![key(&once(1, 1))]]);
     assert!(bench.stops().is_empty() && bench.worker.used() == 0);
 }

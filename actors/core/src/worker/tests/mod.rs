@@ -77,18 +77,22 @@ impl Bench {
         });
     }
 
-    pub(super) fn renew(&mut self, epoch: u64, beat: BeatId, key: (JobId, Token), cancel: bool) {
+    pub(super) fn renew(&mut self, epoch: u64, beat: BeatId, key: (JobId, Token)) {
         let held = vec![Renewal {
             id: key.0,
             token: key.1,
             length: LENGTH,
-            cancel,
         }];
         self.put(WorkerInput::Renewed {
             from: owner(epoch),
             beat,
             held,
         });
+    }
+
+    pub(super) fn cancel(&mut self, epoch: u64, (id, token): (JobId, Token)) {
+        let from = owner(epoch);
+        self.put(WorkerInput::CancelRequested { from, id, token });
     }
 
     pub(super) fn lose(&mut self, epoch: u64, key: (JobId, Token)) {

@@ -207,9 +207,12 @@ impl World {
             id: key.0,
             token: key.1,
             length: LENGTH,
-            cancel,
         }];
         self.bench.put(WorkerInput::Renewed { from, beat, held });
+        if cancel {
+            let (id, token) = key;
+            self.bench.put(WorkerInput::CancelRequested { from, id, token });
+        }
     }
 
     /// Looks at every order once.
