@@ -26,6 +26,12 @@ use fencepost_core::target::{Payload, Target};
 use fencepost_core::time::{Span, StoreTime};
 use fencepost_storage::model::ModelStore;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+#[path = "node/clock.rs"]
+mod clock;
+#[path = "node/room.rs"]
+mod room;
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
@@ -53,18 +59,37 @@ fn spec(handler: &str) -> Arc<JobSpec> {
 struct World {
     clock: SharedClock,
     store: ModelStore,
+    store_clock: Arc<StoreClock>,
 }
 
-/// The node's clock as the store wants it.
-struct StoreClock(SharedClock);
+/// The store's clocks: those of the node, stepped as a test likes.
+struct StoreClock {
+    clock: SharedClock,
+    wall_ahead: AtomicI64,
+    mono_ahead: AtomicU64,
+}
+
+impl StoreClock {
+    /// Puts the wall clock ahead of the node's by this many seconds.
+    fn set_wall(&self, seconds: i64) {
+        self.wall_ahead.store(seconds * 1_000_000, Ordering::SeqCst);
+    }
+
+    /// Lets time go by on both clocks, as far as the store can tell.
+    fn pass(&self, span: Span) {
+        self.wall_ahead
+            .fetch_add(i64::try_from(span.0).unwrap(), Ordering::SeqCst);
+        self.mono_ahead.fetch_add(span.0, Ordering::SeqCst);
+    }
+}
 
 impl fencepost_storage::clock::Clock for StoreClock {
     fn wall(&self) -> StoreTime {
-        StoreTime(self.0.wall())
+        StoreTime(self.clock.wall() + self.wall_ahead.load(Ordering::SeqCst))
     }
 
     fn mono(&self) -> fencepost_core::time::Monotonic {
-        self.0.mono()
+        self.clock.mono() + Span(self.mono_ahead.load(Ordering::SeqCst))
     }
 }
 
@@ -72,17 +97,28 @@ impl World {
     fn new() -> World {
         let clock: SharedClock = Arc::new(SystemClock::new());
         let sleeper = clock.clone();
-        let store = ModelStore::new(
-            Arc::new(StoreClock(clock.clone())),
-            Arc::new(move |span| sleeper.sleep(span)),
-        );
-        World { clock, store }
+        let store_clock = Arc::new(StoreClock {
+            clock: clock.clone(),
+            wall_ahead: AtomicI64::new(0),
+            mono_ahead: AtomicU64::new(0),
+        });
+        let store = ModelStore::new(store_clock.clone(), Arc::new(move |span| sleeper.sleep(span)));
+        World {
+            clock,
+            store,
+            store_clock,
+        }
     }
 
     async fn start(&self) -> Node {
         let node = run_node(self.config(), self.parts()).await.unwrap();
         node.ready().await;
         node
+    }
+
+    /// After a step of the store's clock: longer than a shard goes on with what was stated before it.
+    async fn settle(&self) {
+        self.clock.sleep(Span::from_millis(5)).await;
     }
 
     fn config(&self) -> NodeConfig {

@@ -25,5 +25,6 @@ pub mod shard;
 pub mod store_clock;
 pub mod target;
 pub mod time;
+pub mod weight;
 pub mod worker;
 pub mod zone;

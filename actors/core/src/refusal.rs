@@ -64,6 +64,16 @@ impl Refusal {
     }
 }
 
+/// What callers are told when the disk has no room for new work.
+pub fn storage_full() -> Refusal {
+    Refusal::new(
+        RefusalKind::StorageFull,
+        "storage_full",
+        "the disk has no room for new jobs or schedules",
+        "free space on the data folder's disk; cancel, complete and drain go on meanwhile",
+    )
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.field {

@@ -95,6 +95,12 @@ impl Shard {
         }
     }
 
+    /// Whether the store takes no batch that makes work, from the next step on (a full disk).
+    pub fn set_full(&mut self, is_full: bool) {
+        self.scheduler.set_full(is_full);
+        self.leases.set_full(is_full);
+    }
+
     /// When to be stepped with `Tick`, at the latest.
     pub fn next_wake(&self) -> Wake {
         self.scheduler.next_wake().earliest(self.leases.next_wake())

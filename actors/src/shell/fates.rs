@@ -29,8 +29,8 @@ pub(crate) struct Life {
 enum Purpose {
     /// The page that the auditor ordered.
     Audit(Life),
-    /// The input of a backfill, which waits for them; those that begin before this instant.
-    Backfill(Box<ScheduleInput>, StoreTime),
+    /// The input of a backfill, which waits for them; those of this life that begin before this instant.
+    Backfill(Box<ScheduleInput>, Incarnation, StoreTime),
 }
 
 struct Spans {
@@ -69,7 +69,7 @@ impl ShardActor {
             return self.step(ShardInput::Schedule(input), ctx);
         };
         let range = Life { name, incarnation }.after(from);
-        let purpose = Purpose::Backfill(Box::new(input), to);
+        let purpose = Purpose::Backfill(Box::new(input), incarnation, to);
         self.read_fates(purpose, range, (SCAN_ROWS_MAX, BACKFILL_FATES_MAX), ctx);
     }
 
@@ -80,7 +80,7 @@ impl ShardActor {
         let life = self.life;
         let end = match &purpose {
             Purpose::Audit(_) => StoreTime::MAX,
-            Purpose::Backfill(_, to) => *to,
+            Purpose::Backfill(_, _, to) => *to,
         };
         let reading = async move {
             let read = read_until(&store, range.clone(), end, limits).await?;
@@ -132,7 +132,7 @@ impl ShardActor {
                 fates,
                 is_end,
             },
-            Purpose::Backfill(input, _) => with_fates(*input, fates),
+            Purpose::Backfill(input, life, _) => with_fates(*input, life, fates),
         };
         self.step(ShardInput::Schedule(input), ctx);
     }
@@ -160,7 +160,7 @@ async fn read_until(
     }
 }
 
-fn with_fates(input: ScheduleInput, spans: Vec<FateSpan>) -> ScheduleInput {
+fn with_fates(input: ScheduleInput, incarnation: Incarnation, spans: Vec<FateSpan>) -> ScheduleInput {
     match input {
         ScheduleInput::Backfill {
             reply,
@@ -171,6 +171,7 @@ fn with_fates(input: ScheduleInput, spans: Vec<FateSpan>) -> ScheduleInput {
             rerun,
             request,
             dry_run,
+            life: _,
             fates: _,
         } => ScheduleInput::Backfill {
             reply,
@@ -181,6 +182,7 @@ fn with_fates(input: ScheduleInput, spans: Vec<FateSpan>) -> ScheduleInput {
             rerun,
             request,
             dry_run,
+            life: Some(incarnation),
             fates: spans,
         },
         other => other,

@@ -11,9 +11,10 @@ use crate::shell::open_shard::OpenShard;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
-use fencepost_core::ids::WorkerId;
+use fencepost_core::ids::{JobId, Token, WorkerId};
 use fencepost_core::lease_manager::io::LeaseInput;
 use fencepost_core::machine::ReplyTo;
+use fencepost_core::name::Name;
 use fencepost_core::row::{QuarantineRow, Row, RowKey};
 use fencepost_core::shard::ShardInput;
 use std::collections::BTreeMap;
@@ -39,7 +40,11 @@ impl Known for Look<'_> {
         stamped.or_else(|| self.fetched.get(key).cloned())
     }
 
-    fn holds(&self, id: fencepost_core::ids::JobId, token: fencepost_core::ids::Token) -> bool {
+    fn run_now_id(&self, name: &(Name, Name), request: u64) -> Option<JobId> {
+        self.open.machine.scheduler().run_now_id(name, request)
+    }
+
+    fn holds(&self, id: JobId, token: Token) -> bool {
         self.open.machine.leases().holds(id, token)
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::shell::writes::Writes;
 use fencepost_core::ids::BatchNo;
-use fencepost_core::limits::BATCH_WRITES_MAX;
+use fencepost_core::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX};
 use fencepost_core::machine::Write;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -47,7 +47,7 @@ impl<E> CommitLog<E> {
     pub fn stamp(&mut self, writes: Vec<Write>, effects: Vec<E>) -> Vec<E> {
         self.building.append(writes);
         let after = self.stamped();
-        if self.building.len() >= BATCH_WRITES_MAX {
+        if self.building.len() >= BATCH_WRITES_MAX || self.building.bytes() >= BATCH_BYTES_MAX {
             self.seal();
         }
         if after == self.durable {
@@ -131,6 +131,11 @@ impl<E> CommitLog<E> {
         self.building.len() + self.sealed.iter().map(|batch| batch.writes.len()).sum::<usize>()
     }
 
+    /// Bytes stamped and not durable.
+    pub fn backlog_bytes(&self) -> usize {
+        self.building.bytes() + self.sealed.iter().map(|batch| batch.writes.bytes()).sum::<usize>()
+    }
+
     fn seal(&mut self) {
         if self.building.is_empty() {
             return;
@@ -199,5 +204,30 @@ mod tests {
         assert_eq!(log.durable(first.number), [1]);
         let second = log.next_to_commit().unwrap();
         assert_eq!(log.durable(second.number), [2, 3]);
+    }
+
+    #[test]
+    fn f33_a_batch_is_closed_by_its_bytes_too() {
+        let big = |len: usize| Write::Put {
+            row: fencepost_core::row::Row::Quarantine(Box::new(fencepost_core::row::QuarantineRow {
+                shard: fencepost_core::ids::ShardId(0),
+                key: std::sync::Arc::from([1].as_slice()),
+                reason: "x".repeat(len).into(),
+                at: fencepost_core::time::StoreTime(0),
+                deaths: 0,
+            })),
+            expect: fencepost_core::machine::Expect::Any,
+        };
+        let mut log = CommitLog::new();
+        let quarter = BATCH_BYTES_MAX / 4;
+        for step in 0..9 {
+            log.stamp(vec![big(quarter)], vec![step]);
+        }
+        assert_eq!(log.sealed().count(), 2, "four of nine each, one is still gathered");
+        assert!(log.sealed().all(|batch| batch.writes.len() == 4));
+        assert!(log.backlog_bytes() > 9 * quarter, "back-pressure sees the bytes");
+        let first = log.next_to_commit().unwrap();
+        assert_eq!(log.durable(first.number), [0, 1, 2, 3]);
+        assert!(log.backlog_bytes() < 6 * quarter);
     }
 }

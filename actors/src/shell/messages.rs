@@ -122,13 +122,3 @@ pub fn row_unreadable() -> Refusal {
         "see the quarantine list and the log; restore the row from a backup before trying again",
     )
 }
-
-/// What callers are told when the disk has no room for new work.
-pub fn storage_full() -> Refusal {
-    Refusal::new(
-        RefusalKind::StorageFull,
-        "storage_full",
-        "the disk has no room for new jobs or schedules",
-        "free space on the data folder's disk; cancel, complete and drain go on meanwhile",
-    )
-}

@@ -19,6 +19,8 @@ use fencepost_core::time::Monotonic;
 pub(crate) trait Known {
     /// `None` is not known; `Some(None)` is known to be absent.
     fn row(&self, key: &RowKey) -> Option<Option<Row>>;
+    /// The job that a run-now request makes or made, if there is such a schedule.
+    fn run_now_id(&self, name: &(Name, Name), request: u64) -> Option<JobId>;
     /// Whether this attempt is current.
     fn holds(&self, id: JobId, token: Token) -> bool;
 }
@@ -31,6 +33,8 @@ pub(crate) enum Needs {
     Create(ReplyTo, Vec<CreateItem>),
     /// Needs one job.
     OneJob(ReplyTo, JobId, JobRequest),
+    /// Needs the job that the request made, if it did.
+    RunNow(ReplyTo, (Name, Name), u64),
     /// Needs the jobs whose attempts are not current.
     Outcomes(WorkerId, Vec<(JobId, Token, Outcome)>),
 }
@@ -49,6 +53,7 @@ impl Needs {
             ShardRequest::CancelJob(id) => Needs::OneJob(reply, id, JobRequest::Cancel),
             ShardRequest::RetryDead(id) => Needs::OneJob(reply, id, JobRequest::Retry),
             ShardRequest::SettleUncertain(id, verdict) => Needs::OneJob(reply, id, JobRequest::Settle(verdict)),
+            ShardRequest::Schedule(name, ScheduleRequest::RunNow { request }) => Needs::RunNow(reply, name, request),
             ShardRequest::Schedule(name, request) => {
                 nothing(ShardInput::Schedule(schedule_input(reply, name, request)))
             }
@@ -79,7 +84,7 @@ impl Needs {
     /// Who waits for an answer that a row decides.
     pub(crate) fn reply(&self) -> Option<ReplyTo> {
         match self {
-            Needs::Create(reply, _) | Needs::OneJob(reply, ..) => Some(*reply),
+            Needs::Create(reply, _) | Needs::OneJob(reply, ..) | Needs::RunNow(reply, ..) => Some(*reply),
             Needs::Nothing(_) | Needs::Outcomes(..) => None,
         }
     }
@@ -90,6 +95,10 @@ impl Needs {
             Needs::Nothing(_) => Vec::new(),
             Needs::Create(_, items) => items.iter().flat_map(|item| missing_for_item(item, known)).collect(),
             Needs::OneJob(_, id, _) => unknown(RowKey::Job(*id), known).into_iter().collect(),
+            Needs::RunNow(_, name, request) => {
+                let id = known.run_now_id(name, *request);
+                id.and_then(|id| unknown(RowKey::Job(id), known)).into_iter().collect()
+            }
             Needs::Outcomes(_, items) => {
                 let late = items.iter().filter(|(id, token, _)| !known.holds(*id, *token));
                 late.filter_map(|(id, _, _)| unknown(RowKey::Job(*id), known)).collect()
@@ -116,6 +125,16 @@ impl Needs {
                         job,
                         verdict,
                     },
+                })
+            }
+            Needs::RunNow(reply, name, request) => {
+                let id = known.run_now_id(&name, request);
+                let made = id.filter(|id| job_of(*id, known).is_some());
+                ShardInput::Schedule(ScheduleInput::RunNow {
+                    reply,
+                    name,
+                    request,
+                    made,
                 })
             }
             Needs::Outcomes(worker, items) => {
@@ -214,7 +233,12 @@ pub(crate) fn schedule_input(reply: ReplyTo, name: (Name, Name), request: Schedu
         ScheduleRequest::Pause => ScheduleInput::Pause { reply, name },
         ScheduleRequest::Resume => ScheduleInput::Resume { reply, name },
         ScheduleRequest::Delete => ScheduleInput::Delete { reply, name },
-        ScheduleRequest::RunNow { request } => ScheduleInput::RunNow { reply, name, request },
+        ScheduleRequest::RunNow { request } => ScheduleInput::RunNow {
+            reply,
+            name,
+            request,
+            made: None,
+        },
         ScheduleRequest::Backfill {
             from,
             to,
@@ -231,6 +255,7 @@ pub(crate) fn schedule_input(reply: ReplyTo, name: (Name, Name), request: Schedu
             rerun,
             request,
             dry_run,
+            life: None,
             fates: Vec::new(),
         },
     }

@@ -13,6 +13,7 @@ use crate::shell::shard_actor::{REOPEN_CAP, REOPEN_FIRST, ShardActor};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::ids::{Scope, ShardOwner};
 use fencepost_core::machine::{Expect, Out, Wake, Write};
+use fencepost_core::refusal::storage_full;
 use fencepost_core::row::Row;
 use fencepost_core::shard::{Shard, ShardEffect, ShardFacts, ShardInput};
 use fencepost_core::time::{Monotonic, Now, Span, StoreTime};
@@ -27,8 +28,8 @@ use std::sync::Arc;
 const STATED_FRESH: Span = Span::from_millis(1);
 /// How often the store's clock is asked again while it is in doubt.
 const DOUBT_POLL: Span = Span::from_secs(1);
-/// How often a full store is asked again for room, while fires wait for it.
-const FULL_POLL: Span = Span::from_millis(250);
+/// Longest pause between questions while the store's clock stands still (held after a step back, F20).
+const HELD_POLL: Span = Span::from_secs(1);
 /// First pause before a batch is sent again.
 const RESEND_FIRST: Span = Span::from_millis(20);
 /// Longest pause before a batch is sent again.
@@ -43,6 +44,10 @@ pub struct OpenShard {
     pub(crate) overlay: Overlay,
     stated: Stated,
     stated_at: Monotonic,
+    /// A timer set by the store's clock went off since: that asks for a new answer.
+    is_stale: bool,
+    /// How long not to ask again: grows while the store's clock stands still.
+    held_poll: Span,
     inbox: VecDeque<ShardInput>,
     asking: bool,
     in_flight: bool,
@@ -71,13 +76,18 @@ impl OpenShard {
         self.stated.time
     }
 
+    /// Takes an answer of the store's clock as it is: one below the last comes of an audited lowering
+    /// (F20). Questions are asked one at a time, so answers come in order; a commit's reply may be older
+    /// than the last answer and states nothing here.
     fn on_stated(&mut self, stated: Stated, mono: Monotonic) {
-        let time = stated.time.max(self.stated.time);
-        self.stated = Stated {
-            time: if stated.doubt { stated.time } else { time },
-            doubt: stated.doubt,
+        let passed = mono.since(self.stated_at);
+        self.held_poll = match stated.time == self.stated.time {
+            true => (self.held_poll + passed.max(self.held_poll)).min(HELD_POLL),
+            false => Span::ZERO,
         };
+        self.stated = stated;
         self.stated_at = mono;
+        self.is_stale = false;
     }
 
     /// Moves sealed batches into the overlay, so that look-ups see them.
@@ -100,7 +110,7 @@ impl OpenShard {
         if self.stated.doubt {
             return mono + DOUBT_POLL;
         }
-        self.stated_at + at.since(self.stated.time)
+        self.stated_at + at.since(self.stated.time).max(self.held_poll)
     }
 }
 
@@ -167,6 +177,8 @@ impl ShardActor {
             overlay: Overlay::default(),
             stated,
             stated_at: mono,
+            is_stale: false,
+            held_poll: Span::ZERO,
             inbox: VecDeque::new(),
             asking: false,
             in_flight: false,
@@ -193,7 +205,7 @@ impl ShardActor {
         if open.asking {
             return;
         }
-        if mono.since(open.stated_at) > STATED_FRESH || open.stated.doubt {
+        if open.is_stale || mono.since(open.stated_at) > STATED_FRESH || open.stated.doubt {
             let mut asked = self.parts.store.now(Scope::Shard(self.parts.plan.shard));
             match (&mut asked).now_or_never() {
                 Some(Ok(stated)) => open.on_stated(stated, mono),
@@ -225,6 +237,9 @@ impl ShardActor {
     }
 
     fn drain_inbox(&mut self, mono: Monotonic, ctx: &mut Context<ShardActor>) {
+        if let Some(open) = self.open.as_mut().filter(|open| !open.inbox.is_empty()) {
+            open.machine.set_full(self.parts.store.is_full());
+        }
         while let Some(open) = self.open.as_mut()
             && let Some(input) = open.inbox.pop_front()
         {
@@ -302,12 +317,10 @@ impl ShardActor {
         ctx: &mut Context<ShardActor>,
     ) {
         match committed {
-            Committed::Committed(stated) | Committed::Already(stated) => self.on_durable(&sealed, stated, ctx),
+            Committed::Committed(_) | Committed::Already(_) => self.on_durable(&sealed, ctx),
             #[cfg(madsim)]
             Committed::Unknown(_) if planted::is_planted(Bug::UnknownTakenForDurable) => {
-                if let Some(stated) = self.open.as_ref().map(|open| open.stated) {
-                    self.on_durable(&sealed, stated, ctx);
-                }
+                self.on_durable(&sealed, ctx);
             }
             #[cfg(madsim)]
             Committed::Unknown(_) if planted::is_planted(Bug::UnknownNeverSentAgain) => {}
@@ -322,6 +335,8 @@ impl ShardActor {
             }
             Committed::Conflict(what) => self.close(&format!("conflict: {what}"), ctx),
             Committed::Stale => self.close("stale epoch", ctx),
+            // Room ran out since the step. A batch sent once and refused was not done, nor was any after it.
+            Committed::Full if pause == RESEND_FIRST => self.close_telling("disk full", storage_full, ctx),
             Committed::Full => self.close("disk full", ctx),
         }
     }
@@ -337,12 +352,11 @@ impl ShardActor {
         }));
     }
 
-    fn on_durable(&mut self, sealed: &Sealed, stated: Stated, ctx: &mut Context<ShardActor>) {
+    fn on_durable(&mut self, sealed: &Sealed, ctx: &mut Context<ShardActor>) {
         let mono = self.parts.clock.mono();
         let Some(open) = self.open.as_mut() else { return };
         open.in_flight = false;
         self.reopen_delay = REOPEN_FIRST;
-        open.on_stated(stated, mono);
         let released = open.log.durable(sealed.number);
         open.overlay.durable(sealed.number);
         self.release(released, ctx);
@@ -359,11 +373,7 @@ impl ShardActor {
 
     fn arm_timer(&mut self, mono: Monotonic, ctx: &mut Context<ShardActor>) {
         let Some(open) = self.open.as_ref() else { return };
-        let Some(mut at) = open.wake_at(mono) else { return };
-        if self.parts.store.is_full() {
-            // What is due stays due: ask again for room at a calm pace.
-            at = at.max(mono + FULL_POLL);
-        }
+        let Some(at) = open.wake_at(mono) else { return };
         if let Some((armed, handle)) = self.timer {
             if armed <= at {
                 return;
@@ -382,12 +392,8 @@ impl ShardActor {
     }
 
     fn on_timer(&mut self, ctx: &mut Context<ShardActor>) {
-        if self.parts.store.is_full() {
-            // Fires make work; they wait until there is room, and are then judged as late.
-            return self.step(
-                ShardInput::Lease(fencepost_core::lease_manager::io::LeaseInput::Tick),
-                ctx,
-            );
+        if let Some(open) = self.open.as_mut() {
+            open.is_stale = true;
         }
         self.step(ShardInput::Tick, ctx);
     }
@@ -417,4 +423,46 @@ fn may_overtake(effect: &ShardEffect) -> bool {
                 | LeaseEffect::LoadSweep { .. }
         ) | ShardEffect::Schedule(fencepost_core::scheduler_shard::io::ScheduleEffect::LoadFates { .. })
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_core::ids::{BeatId, Epoch, Generation, JobId, Slot, Token, WorkerId};
+    use fencepost_core::lease_manager::io::LeaseEffect;
+
+    #[test]
+    fn f03_a_renewal_overtakes_and_the_word_of_a_cancel_waits_for_its_batch() {
+        let worker = WorkerId {
+            node: fencepost_core::name::Name::new("a").unwrap(),
+            boot: 1,
+        };
+        let id = JobId::fresh(Slot::new(0).unwrap(), [1; 14]);
+        let token = Token {
+            generation: Generation(1),
+            epoch: Epoch(1),
+            sequence: 1,
+        };
+        let renewed = LeaseEffect::SendRenewed {
+            worker: worker.clone(),
+            beat: BeatId(1),
+            held: Vec::new(),
+        };
+        assert!(may_overtake(&ShardEffect::Lease(renewed)));
+        for held in [
+            LeaseEffect::SendCancel {
+                worker: worker.clone(),
+                id,
+                token,
+            },
+            LeaseEffect::SendLost {
+                worker: worker.clone(),
+                lost: vec![(id, token)],
+            },
+            LeaseEffect::SendBegun { worker, id, token },
+            LeaseEffect::HintReady,
+        ] {
+            assert!(!may_overtake(&ShardEffect::Lease(held)));
+        }
+    }
 }

@@ -16,6 +16,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler,
 use fencepost_core::ids::WorkerId;
 use fencepost_core::limits;
 use fencepost_core::machine::ReplyTo;
+use fencepost_core::refusal::Refusal;
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_storage::store::{OpenError, StoreError};
 use std::collections::BTreeMap;
@@ -113,6 +114,11 @@ impl ShardActor {
 
     /// Drops everything of this epoch: callers are told "unknown", and the shard is opened anew.
     pub(crate) fn close(&mut self, reason: &str, ctx: &mut Context<ShardActor>) {
+        self.close_telling(reason, outcome_unknown, ctx);
+    }
+
+    /// As `close`, where what became of the callers' requests is known.
+    pub(crate) fn close_telling(&mut self, reason: &str, told: fn() -> Refusal, ctx: &mut Context<ShardActor>) {
         tracing::warn!(shard = self.parts.plan.shard.0, reason, "shard closed, reloading");
         self.open = None;
         self.life += 1;
@@ -120,7 +126,7 @@ impl ShardActor {
             ctx.cancel_future(handle);
         }
         for (_, answering) in std::mem::take(&mut self.replies) {
-            let _ = answering.send(Err(outcome_unknown()));
+            let _ = answering.send(Err(told()));
         }
         self.settling.clear();
         self.reopen_later(ctx);
@@ -152,12 +158,14 @@ impl ShardActor {
             return;
         };
         let creates = makes_work(&request);
-        if creates && (open.log.backlog() > 8 * limits::BATCH_WRITES_MAX || self.draining) {
+        let is_behind =
+            open.log.backlog() > 8 * limits::BATCH_WRITES_MAX || open.log.backlog_bytes() > 8 * limits::BATCH_BYTES_MAX;
+        if creates && (is_behind || self.draining) {
             let _ = answering.send(Err(shard_away()));
             return;
         }
         if creates && self.parts.store.is_full() {
-            let _ = answering.send(Err(crate::shell::messages::storage_full()));
+            let _ = answering.send(Err(fencepost_core::refusal::storage_full()));
             return;
         }
         self.gather_client(request, answering, ctx);

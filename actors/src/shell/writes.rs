@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Writes {
     list: Vec<Write>,
+    /// What they weigh.
+    bytes: usize,
     index: RefCell<Index>,
 }
 
@@ -26,11 +28,13 @@ struct Index {
 impl Writes {
     /// Takes one more.
     pub fn push(&mut self, write: Write) {
+        self.bytes += write.weight();
         self.list.push(write);
     }
 
     /// Takes more, in order.
     pub fn append(&mut self, mut writes: Vec<Write>) {
+        self.bytes += writes.iter().map(Write::weight).sum::<usize>();
         if self.list.is_empty() {
             self.list = writes;
         } else {
@@ -46,6 +50,11 @@ impl Writes {
     /// How many.
     pub fn len(&self) -> usize {
         self.list.len()
+    }
+
+    /// Bytes of their rows, roughly.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether there is none.
@@ -88,10 +97,9 @@ impl Writes {
 
 impl From<Vec<Write>> for Writes {
     fn from(list: Vec<Write>) -> Writes {
-        Writes {
-            list,
-            index: RefCell::default(),
-        }
+        let mut writes = Writes::default();
+        writes.append(list);
+        writes
     }
 }
 

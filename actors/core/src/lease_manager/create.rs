@@ -13,7 +13,7 @@ use crate::limits::{
 };
 use crate::machine::ReplyTo;
 use crate::name::Name;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalKind, storage_full};
 use crate::row::{KeyRow, Row};
 use crate::scheduler_shard::io::Fire;
 use crate::time::{Now, Span, StoreTime};
@@ -74,6 +74,9 @@ impl LeaseManager {
                 id: item.id,
                 replayed: true,
             });
+        }
+        if self.is_full {
+            return Err(storage_full());
         }
         check_spec(&item.spec)?;
         check_times(now, &item)?;

@@ -6,6 +6,7 @@
 use super::window::cost_of;
 use crate::ids::{Epoch, JobId, Token};
 use crate::job::Job;
+use crate::limits::BATCH_BYTES_MAX;
 use crate::row::LeasedRow;
 use crate::shard::ShardFacts;
 use crate::time::{Monotonic, Span};
@@ -168,14 +169,17 @@ impl LeaseTable {
         }
     }
 
-    /// Leases to reap now: those of dead workers, then those that ended, at most `count_max`.
+    /// Leases to reap now: those of dead workers, then those that ended, at most `count_max` and about
+    /// `BATCH_BYTES_MAX` bytes of jobs, each of which is written anew.
     pub(super) fn take_ended(&mut self, count_max: usize) -> Vec<Lease> {
         let mut ended = Vec::new();
-        while ended.len() < count_max {
+        let mut bytes = 0;
+        while ended.len() < count_max && bytes < BATCH_BYTES_MAX {
             let next = self.orphans.first().copied().or_else(|| self.next_ended());
             let Some(lease) = next.and_then(|id| self.remove(id)) else {
                 break;
             };
+            bytes += lease.cost;
             ended.push(lease);
         }
         ended

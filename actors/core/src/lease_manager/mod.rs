@@ -76,6 +76,8 @@ pub struct LeaseManager {
     /// Something became ready in this step.
     fresh: bool,
     doubt: bool,
+    /// The disk takes no new jobs.
+    is_full: bool,
 }
 
 impl LeaseManager {
@@ -95,6 +97,7 @@ impl LeaseManager {
             hungry: true,
             fresh: false,
             doubt: now.doubt,
+            is_full: false,
         };
         for (row, job) in opened.leased {
             machine.inherit(row, job, opened.dead_node.as_ref(), out);
@@ -112,6 +115,11 @@ impl LeaseManager {
         }
         machine.order_wait_page(out);
         machine
+    }
+
+    /// Whether the disk takes no new jobs from the next step on: they are refused, all else goes on.
+    pub fn set_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
     }
 
     /// Whether this attempt is current: its outcome needs no cold row.

@@ -206,10 +206,5 @@ impl<K: Copy + Ord, E: Costly> Window<K, E> {
 
 /// What holding a job costs.
 pub(super) fn cost_of(job: &Job) -> usize {
-    let records: usize = job
-        .attempts
-        .iter()
-        .map(|a| a.output.len() + a.error.as_ref().map_or(0, |e| e.len()) + 200)
-        .sum();
-    (job.spec.payload.bytes.len() + records + 600).max(COST_MIN)
+    job.weight().max(COST_MIN)
 }

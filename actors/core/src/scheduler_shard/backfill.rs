@@ -12,7 +12,7 @@ use super::refusals;
 use super::step::Step;
 use super::tape;
 use crate::fate::{FateKind, FateSpan, Lateness};
-use crate::ids::{Slot, hash64};
+use crate::ids::{Incarnation, Slot, hash64};
 use crate::limits::{BACKFILL_COUNT_MAX, BACKFILL_SPANS_MAX, CATCH_UP_RATE_DEFAULT, PAGE_ITEMS_MAX};
 use crate::machine::ReplyTo;
 use crate::name::Name;
@@ -29,6 +29,7 @@ pub(super) struct Backfill {
     pub(super) rerun: bool,
     pub(super) request: u64,
     pub(super) dry_run: bool,
+    pub(super) life: Option<Incarnation>,
     pub(super) fates: Vec<FateSpan>,
 }
 
@@ -55,6 +56,11 @@ impl SchedulerShard {
     pub(super) fn on_backfill(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: &(Name, Name), asked: Backfill) {
         let answer = check_range(&asked, step.now.store)
             .and_then(|()| self.find(name))
+            .and_then(|place| match self.incarnation_of(name) == asked.life {
+                true => Ok(place),
+                // Deleted and made again while they were read: the spans are of another life.
+                false => Err(refusals::backfill_stale()),
+            })
             .and_then(|place| self.touch(step, place, |live, step| live.backfill(step, asked)));
         step.reply(reply, answer);
     }
@@ -91,6 +97,7 @@ impl Live {
         if let Some(reason) = &self.quarantined {
             return Err(refusals::quarantined(reason));
         }
+        step.need_room()?;
         let choice = match self.has_seen(asked.request) {
             true => Choice::default(),
             false => self.choose(&asked)?,

@@ -163,7 +163,7 @@ impl Live {
         let ready = |(_, backlog): &(&u32, &Backlog)| !self.holds(backlog) && backlog.next <= step.now.mono;
         let numbers: Vec<u32> = self.backlogs.iter().filter(ready).map(|(number, _)| *number).collect();
         for number in numbers {
-            if step.budget == 0 {
+            if !step.has_budget() {
                 return;
             }
             self.release_page(step, number);
@@ -181,7 +181,7 @@ impl Live {
         };
         let mut left = backlog.take_allowance(step.now.mono);
         backlog.dirty = true;
-        while left > 0 && step.budget > 0 {
+        while left > 0 && step.has_budget() {
             let next = version.timetable.next_after(backlog.row.from);
             let Some(nominal) = next.filter(|next| *next <= backlog.row.to) else {
                 break;

@@ -53,6 +53,7 @@ impl SchedulerShard {
         if self.index.find(name).is_some() {
             return Err(refusals::exists(name.1.as_str()));
         }
+        step.need_room()?;
         if self.index.len() >= SCHEDULES_PER_SHARD_MAX {
             return Err(refusals::too_many(SCHEDULES_PER_SHARD_MAX));
         }

@@ -42,6 +42,7 @@ impl SchedulerShard {
     }
 
     fn edit(&mut self, step: &mut Step<'_>, place: Place, edit: Edit) -> Result<ScheduleReply, Refusal> {
+        step.need_room()?;
         if edit.dry_run {
             return self
                 .index
@@ -65,7 +66,8 @@ impl SchedulerShard {
     }
 
     /// Lets a request work on a schedule: all that is due by now is decided before, so that the
-    /// request cannot work backwards, and what changed is written after.
+    /// request cannot work backwards, and what changed is written after. On a full disk nothing can be
+    /// decided before; requests that need room for that have been refused.
     pub(super) fn touch(
         &mut self,
         step: &mut Step<'_>,
@@ -74,7 +76,8 @@ impl SchedulerShard {
     ) -> Result<ScheduleReply, Refusal> {
         let answer = self.index.with(place, |live| {
             live.settle(step);
-            let answer = match live.is_settled(step) {
+            let is_free = step.is_full && !step.now.doubt;
+            let answer = match is_free || live.is_settled(step) {
                 true => change(live, step),
                 false => Err(refusals::unsettled(step.now.doubt)),
             };
@@ -93,6 +96,8 @@ fn dry_run(live: &Live, step: &Step<'_>, edit: Edit) -> Result<ScheduleReply, Re
         out: &mut out,
         fires: &mut fires,
         budget: step.budget,
+        bytes: step.bytes,
+        is_full: step.is_full,
         zone_version: step.zone_version,
     };
     let mut copy = live.clone();

@@ -1,6 +1,7 @@
 //! Pause, resume and delete.
 //!
-//! Owns: the fates *paused* and *withdrawn by delete*. Must never: touch a job: those that wait when
+//! Owns: the fates *paused* and *withdrawn by delete*. On a full disk both also take what was due and
+//! found no room. Must never: touch a job: those that wait when
 //! their schedule is deleted stay and run, and the answer of the API says so.
 
 use super::SchedulerShard;
@@ -22,7 +23,8 @@ impl SchedulerShard {
     }
 
     pub(super) fn on_resume(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: &(Name, Name)) {
-        let answer = self.find(name).and_then(|place| self.touch(step, place, Live::resume));
+        let found = step.need_room().and_then(|()| self.find(name));
+        let answer = found.and_then(|place| self.touch(step, place, Live::resume));
         step.reply(reply, answer);
     }
 
@@ -73,8 +75,14 @@ impl Live {
             self.pass_unknown(step, FateKind::Quarantined);
         } else if self.cursor.paused_at.is_some() {
             self.pass_line(step, FateKind::Paused, step.now.store);
-        } else if let Some(planned) = self.plan {
-            self.grow_one(step, planned.nominal, FateKind::WithdrawnDelete, planned.version);
+        } else {
+            if !self.is_settled(step) {
+                self.pass_line(step, FateKind::WithdrawnDelete, step.now.store);
+                self.replan(step.now.store);
+            }
+            if let Some(planned) = self.plan {
+                self.grow_one(step, planned.nominal, FateKind::WithdrawnDelete, planned.version);
+            }
         }
         let numbers: Vec<u32> = self.backlogs.keys().copied().collect();
         for number in numbers {

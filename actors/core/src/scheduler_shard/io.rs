@@ -69,6 +69,8 @@ pub enum ScheduleInput {
         name: (Name, Name),
         /// Drawn by the gateway; repeating it returns the same job.
         request: u64,
+        /// The job of this request, if it is stored already: `run_now_id` names it, the shell looks.
+        made: Option<JobId>,
     },
     /// Make up a past range.
     Backfill {
@@ -88,6 +90,8 @@ pub enum ScheduleInput {
         request: u64,
         /// Only show what would be made.
         dry_run: bool,
+        /// Which life of the name the spans are of; `None` if there was no such schedule.
+        life: Option<Incarnation>,
         /// Fate spans of the range, fetched by the shell, to leave out what fired already.
         fates: Vec<crate::fate::FateSpan>,
     },

@@ -29,7 +29,7 @@ mod version;
 mod view;
 
 use crate::ids::{Incarnation, Slot};
-use crate::limits::FIRES_PER_STEP_MAX;
+use crate::limits::{BATCH_BYTES_MAX, FIRES_PER_STEP_MAX};
 use crate::machine::{Out, Wake};
 use crate::name::Name;
 use crate::shard::ShardFacts;
@@ -57,12 +57,16 @@ pub struct SchedulerShard {
     creations: u64,
     sweep: Sweep,
     past: PastLives,
+    /// The disk takes no new jobs or schedules.
+    is_full: bool,
     /// Time of the last step.
     last: Now,
 }
 
 /// In doubt, time is asked for this often.
 const DOUBT_PACE: Span = Span::from_secs(1);
+/// On a full disk, what is due asks for room this often.
+const FULL_PACE: Span = Span::from_millis(250);
 
 impl SchedulerShard {
     /// Takes a fact or request, then decides what is due.
@@ -74,6 +78,8 @@ impl SchedulerShard {
             out,
             fires,
             budget: FIRES_PER_STEP_MAX,
+            bytes: BATCH_BYTES_MAX,
+            is_full: self.is_full,
             zone_version: &zone_version,
         };
         self.dispatch(&mut step, input);
@@ -108,7 +114,12 @@ impl SchedulerShard {
             ScheduleInput::Pause { reply, name } => self.on_pause(step, reply, &name),
             ScheduleInput::Resume { reply, name } => self.on_resume(step, reply, &name),
             ScheduleInput::Delete { reply, name } => self.on_delete(step, reply, &name),
-            ScheduleInput::RunNow { reply, name, request } => self.on_run_now(step, reply, &name, request),
+            ScheduleInput::RunNow {
+                reply,
+                name,
+                request,
+                made,
+            } => self.on_run_now(step, reply, &name, (request, made)),
             ScheduleInput::Backfill {
                 reply,
                 name,
@@ -118,6 +129,7 @@ impl SchedulerShard {
                 rerun,
                 request,
                 dry_run,
+                life,
                 fates,
             } => {
                 let asked = Backfill {
@@ -127,6 +139,7 @@ impl SchedulerShard {
                     rerun,
                     request,
                     dry_run,
+                    life,
                     fates,
                 };
                 self.on_backfill(step, reply, &name, asked);
@@ -145,11 +158,11 @@ impl SchedulerShard {
 
     /// The live schedules first, then what they leave to the backlogs.
     fn decide_due(&mut self, step: &mut Step<'_>) {
-        if step.now.doubt {
+        if step.now.doubt || step.is_full {
             return;
         }
         while let Some(id) = self.index.first_due(step.now.store)
-            && step.budget > 0
+            && step.has_budget()
         {
             self.index.with(id, |live| {
                 live.settle(step);
@@ -157,7 +170,7 @@ impl SchedulerShard {
             });
         }
         while let Some(id) = self.index.first_release(step.now.mono)
-            && step.budget > 0
+            && step.has_budget()
         {
             self.index.with(id, |live| {
                 live.release(step);
@@ -179,10 +192,20 @@ impl SchedulerShard {
             };
         }
         let at_once = is_late.then_some(self.last.mono);
+        let mut work = [at_once, release].into_iter().flatten().min();
+        if self.is_full {
+            work = work.map(|at| at.max(self.last.mono + FULL_PACE));
+        }
         Wake {
-            mono: [at_once, release, self.sweep_at()].into_iter().flatten().min(),
+            mono: [work, self.sweep_at()].into_iter().flatten().min(),
             store: due.filter(|_| !is_late),
         }
+    }
+
+    /// Whether the disk takes no new jobs and schedules from the next step on: what is due then stays
+    /// due, and what asks for a new row is refused.
+    pub fn set_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
     }
 
     /// How many schedules there are.

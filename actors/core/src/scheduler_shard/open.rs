@@ -14,7 +14,7 @@ use super::sweep::Sweep;
 use super::tape::{Bulk, Piece};
 use super::version::Version;
 use crate::fate::FateKind;
-use crate::limits::FIRES_PER_STEP_MAX;
+use crate::limits::{BATCH_BYTES_MAX, FIRES_PER_STEP_MAX};
 use crate::machine::Out;
 use crate::name::Name;
 use crate::row::{QuarantineRow, Row};
@@ -59,6 +59,8 @@ impl SchedulerShard {
             out,
             fires: &mut fires,
             budget: FIRES_PER_STEP_MAX,
+            bytes: BATCH_BYTES_MAX,
+            is_full: false,
             zone_version: &zone_version,
         };
         let mut index = Index::default();
@@ -99,6 +101,7 @@ impl SchedulerShard {
             past,
             zone_version,
             creations: 0,
+            is_full: false,
             sweep: Sweep::new(now.mono),
             last: now,
         })

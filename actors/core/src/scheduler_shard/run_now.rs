@@ -11,18 +11,33 @@ use super::settle::{Case, fire};
 use super::step::Step;
 use super::version::Discriminator;
 use crate::fate::FateKind;
+use crate::ids::JobId;
 use crate::job::FireCause;
 use crate::limits::REQUESTS_KEPT_MAX;
 use crate::machine::ReplyTo;
 use crate::name::Name;
 use crate::refusal::Refusal;
 use crate::schedule::EditKind;
+use crate::time::StoreTime;
 
 impl SchedulerShard {
-    pub(super) fn on_run_now(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: &(Name, Name), request: u64) {
+    /// The job that a request makes or made: of its number and of this life of the name, so that a repeated
+    /// request names the same job, also when the schedule has forgotten the number.
+    pub fn run_now_id(&self, name: &(Name, Name), request: u64) -> Option<JobId> {
+        let version = self.index.get(self.index.find(name)?)?.current()?;
+        Some(version.job_id(StoreTime(0), Discriminator::RunNow(request)))
+    }
+
+    pub(super) fn on_run_now(
+        &mut self,
+        step: &mut Step<'_>,
+        reply: ReplyTo,
+        name: &(Name, Name),
+        (request, made): (u64, Option<JobId>),
+    ) {
         let answer = self.find(name).and_then(|place| {
             let answer = self.index.with(place, |live| {
-                let answer = live.run_now(step, request);
+                let answer = live.run_now(step, request, made);
                 live.flush(step);
                 answer
             });
@@ -33,17 +48,17 @@ impl SchedulerShard {
 }
 
 impl Live {
-    fn run_now(&mut self, step: &mut Step<'_>, request: u64) -> Result<ScheduleReply, Refusal> {
+    fn run_now(&mut self, step: &mut Step<'_>, request: u64, made: Option<JobId>) -> Result<ScheduleReply, Refusal> {
         let Some(version) = self.current() else {
             return Err(refusals::quarantined(
                 self.quarantined.as_deref().unwrap_or("its definition is missing"),
             ));
         };
-        if self.has_seen(request) {
-            return Ok(ScheduleReply::Ran(
-                version.job_id(step.now.store, Discriminator::RunNow(request)),
-            ));
+        let id = version.job_id(step.now.store, Discriminator::RunNow(request));
+        if self.has_seen(request) || made == Some(id) {
+            return Ok(ScheduleReply::Ran(id));
         }
+        step.need_room()?;
         self.remember(request);
         let case = Case {
             nominal: step.now.store,

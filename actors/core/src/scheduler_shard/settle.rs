@@ -30,7 +30,7 @@ impl Live {
         while let Some(planned) = self.plan
             && planned.due <= step.now.store
             && !step.now.doubt
-            && step.budget > 0
+            && step.has_budget()
         {
             self.decide(step, planned);
             self.replan(step.now.store);
@@ -198,6 +198,7 @@ pub(super) fn fire(
 ) -> crate::ids::JobId {
     let definition = &version.definition;
     let id = version.job_id(case.nominal, discriminator);
+    step.spend_bytes(&definition.spec.job);
     step.fires.push(Fire {
         id,
         spec: Arc::clone(&definition.spec.job),

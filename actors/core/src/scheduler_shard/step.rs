@@ -3,8 +3,9 @@
 //! Owns: the time of the step, its outputs and its budget of decisions. Must never: outlive the step.
 
 use super::io::{Fire, FireNote, ScheduleEffect, ScheduleReply};
+use crate::job::JobSpec;
 use crate::machine::{Out, ReplyTo};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, storage_full};
 use crate::time::Now;
 use std::sync::Arc;
 
@@ -15,6 +16,10 @@ pub(super) struct Step<'a> {
     pub(super) fires: &'a mut Vec<Fire>,
     /// Decisions that may still be taken.
     pub(super) budget: usize,
+    /// Bytes of jobs that may still be made; the last may pass it.
+    pub(super) bytes: usize,
+    /// The disk takes no new jobs or schedules: nothing is decided that could ask for one.
+    pub(super) is_full: bool,
     /// Version of the zone data in use.
     pub(super) zone_version: &'a Arc<str>,
 }
@@ -28,6 +33,24 @@ impl Step<'_> {
     /// Tells logs and metrics.
     pub(super) fn note(&mut self, note: FireNote) {
         self.out.effect(ScheduleEffect::Note(note));
+    }
+
+    /// Whether another decision may be taken in this step.
+    pub(super) fn has_budget(&self) -> bool {
+        self.budget > 0 && self.bytes > 0 && !self.is_full
+    }
+
+    /// Refuses a request that needs a new row while the disk is full.
+    pub(super) fn need_room(&self) -> Result<(), Refusal> {
+        match self.is_full {
+            true => Err(storage_full()),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes the job of a fire from the budget.
+    pub(super) fn spend_bytes(&mut self, spec: &JobSpec) {
+        self.bytes = self.bytes.saturating_sub(spec.weight());
     }
 
     /// Takes one decision from the budget.

@@ -43,6 +43,7 @@ fn backfill(world: &mut World, asked: Asked) -> Result<Answer, Refusal> {
         rerun: asked.rerun,
         request: asked.request,
         dry_run: asked.dry_run,
+        life: world.machine.incarnation_of(&name("it")),
         fates,
     };
     match world.step(input).unwrap()? {
@@ -253,7 +254,37 @@ fn stale_fates_are_refused() {
         rerun: false,
         request: 2,
         dry_run: false,
+        life: world.machine.incarnation_of(&name("it")),
         fates,
     };
     assert_eq!(world.step(input).unwrap().unwrap_err().code, "backfill_range_changed");
+}
+
+#[test]
+fn f27_fates_of_an_older_life_are_not_taken_for_those_of_the_new_one() {
+    let mut world = paused_over_four();
+    let (fates, life) = (world.closed("it"), world.machine.incarnation_of(&name("it")));
+    world.step(delete("it")).unwrap().unwrap();
+    world.create("it", cron("* * * * *"));
+    let jobs = world.jobs.len();
+    let input = ScheduleInput::Backfill {
+        reply: ReplyTo(1),
+        name: name("it"),
+        from: at(NOON),
+        to: at(NOON + 8 * MINUTE),
+        cap: 100,
+        rerun: false,
+        request: 2,
+        dry_run: false,
+        life,
+        fates,
+    };
+    assert_eq!(world.step(input).unwrap().unwrap_err().code, "backfill_range_changed");
+    world.run(NOON + 8 * MINUTE + 30);
+    assert_eq!(
+        world.jobs.len(),
+        jobs,
+        "nothing of the old life is made up in the new one"
+    );
+    world.audited("it");
 }

@@ -129,6 +129,7 @@ pub fn run_now(text: &str, request: u64) -> ScheduleInput {
         reply: ReplyTo(1),
         name: name(text),
         request,
+        made: None,
     }
 }
 

@@ -11,6 +11,7 @@ mod missed;
 mod model;
 mod opening;
 mod random;
+mod room;
 mod specs;
 mod sweeping;
 pub(crate) mod world;

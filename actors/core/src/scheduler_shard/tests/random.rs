@@ -117,6 +117,7 @@ fn backfill(world: &World, deed: &Deed, request: u64) -> Option<ScheduleInput> {
         rerun,
         request,
         dry_run: false,
+        life: world.machine.incarnation_of(&name("it")),
         fates,
     })
 }

@@ -1,0 +1,130 @@
+//! What does not fit: a full disk, payloads that would make a step too large.
+
+use super::world::*;
+use crate::fate::FateKind::*;
+use crate::limits::{BATCH_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use crate::machine::ReplyTo;
+use crate::refusal::RefusalKind;
+use crate::row::Row;
+use crate::scheduler_shard::io::ScheduleInput;
+use crate::target::{Payload, PayloadKind};
+use crate::time::Span;
+use std::sync::Arc;
+
+/// Minutely; the disk is full since the second minute, and it is the eleventh.
+fn overdue() -> World {
+    let mut world = World::new(NOON);
+    world.create("report", cron("* * * * *"));
+    world.run(NOON + MINUTE);
+    world.machine.set_full(true);
+    world.jump(at(NOON + 10 * MINUTE + 30));
+    world.tick();
+    assert_eq!(world.nominals("report"), [NOON + MINUTE], "what is due stays due");
+    world
+}
+
+fn made(world: &World) -> usize {
+    let is_made = |row: &&Row| matches!(row, Row::Definition(_) | Row::Job(_));
+    world.rows.values().filter(is_made).count() + world.jobs.len()
+}
+
+#[test]
+fn on_a_full_disk_what_is_due_waits_calmly_and_is_late_when_there_is_room() {
+    let mut world = overdue();
+    let pause = world.machine.next_wake().mono.unwrap().since(world.now.mono);
+    assert!(pause >= Span::from_millis(250), "no spinning: {pause:?}");
+    world.machine.set_full(false);
+    world.tick();
+    assert_eq!(world.nominals("report"), [NOON + MINUTE, NOON + 10 * MINUTE]);
+    world.audited("report");
+}
+
+#[test]
+fn on_a_full_disk_a_pause_needs_no_row_that_makes_work() {
+    let mut world = overdue();
+    let before = made(&world);
+    view(world.step(pause("report")).unwrap());
+    assert_eq!(made(&world), before);
+    world.machine.set_full(false);
+    world.run(NOON + 20 * MINUTE);
+    assert_eq!(made(&world), before, "a pause holds all that was not decided");
+    world.step(resume("report")).unwrap().unwrap();
+    world.run(NOON + 21 * MINUTE);
+    assert_eq!(world.nominals("report"), [NOON + MINUTE, NOON + 21 * MINUTE]);
+    assert_eq!(world.count("report", Paused), 19, "and gives it this fate");
+    world.audited("report");
+}
+
+#[test]
+fn on_a_full_disk_a_delete_withdraws_what_is_due_and_what_is_planned() {
+    let mut world = overdue();
+    let before = made(&world);
+    world.step(delete("report")).unwrap().unwrap();
+    assert_eq!(made(&world), before);
+    assert_eq!(
+        world.spans("report"),
+        [(FiredOnTime, Some(1)), (WithdrawnDelete, Some(10))]
+    );
+    world.audited("report");
+    world.restart();
+    assert!(world.machine.is_empty());
+}
+
+#[test]
+fn on_a_full_disk_what_asks_for_a_new_row_is_refused_and_changes_nothing() {
+    let mut world = overdue();
+    let rows = world.rows.clone();
+    let backfill = ScheduleInput::Backfill {
+        reply: ReplyTo(1),
+        name: name("report"),
+        from: at(NOON),
+        to: at(NOON + MINUTE),
+        cap: 10,
+        rerun: true,
+        request: 3,
+        dry_run: false,
+        life: world.machine.incarnation_of(&name("report")),
+        fates: Vec::new(),
+    };
+    for input in [
+        edit("report", cron("5 * * * *")),
+        resume("report"),
+        run_now("report", 2),
+        backfill,
+    ] {
+        let refusal = world.step(input).unwrap().unwrap_err();
+        assert_eq!((refusal.kind, refusal.code), (RefusalKind::StorageFull, "storage_full"));
+    }
+    let refusal = world.try_create("other", cron("* * * * *"), false).unwrap_err();
+    assert_eq!(refusal.code, "storage_full");
+    assert_eq!(world.rows, rows);
+    assert_eq!(world.jobs.len(), 1);
+}
+
+#[test]
+fn f33_the_fires_of_one_step_are_bounded_by_bytes() {
+    let mut world = World::new(NOON);
+    let mut spec = cron("* * * * *");
+    let mut job = (*spec.job).clone();
+    job.payload = Payload {
+        kind: PayloadKind::Bytes,
+        bytes: vec![7; PAYLOAD_BYTES_MAX].into(),
+    };
+    spec.job = Arc::new(job);
+    for k in 0..20 {
+        world.create(&format!("s{k}"), spec.clone());
+    }
+    world.jump(at(NOON + MINUTE));
+    let in_one = BATCH_BYTES_MAX / PAYLOAD_BYTES_MAX;
+    for step in 1..=20 / in_one {
+        world.tick();
+        assert!(
+            world.jobs.len() <= step * in_one,
+            "{} in {step} steps",
+            world.jobs.len()
+        );
+        assert!(world.jobs.len() >= (step * in_one).min(20));
+    }
+    assert_eq!(world.jobs.len(), 20);
+    assert!(world.machine.next_wake().mono.is_none_or(|at| at > world.now.mono));
+}

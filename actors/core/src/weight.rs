@@ -1,0 +1,80 @@
+//! Roughly how many bytes things take, in memory and in a batch: what limits in bytes are judged by.
+//!
+//! Owns: the estimates. Must never: be exact, or walk over more than a row. Next: `limits.rs`,
+//! `lease_manager/window.rs`, `scheduler_shard/step.rs`.
+
+use crate::job::{Job, JobSpec};
+use crate::machine::Write;
+use crate::row::Row;
+use crate::target::Target;
+
+/// What a row takes beside its long fields.
+const ROW: usize = 200;
+/// What a job takes beside its long fields.
+const JOB: usize = 600;
+/// What the record of an attempt takes beside its long fields.
+const RECORD: usize = 200;
+
+impl Target {
+    /// Bytes of its long fields.
+    pub fn weight(&self) -> usize {
+        let pairs = |pairs: &[(String, String)]| pairs.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
+        match self {
+            Target::Http(http) => http.url.len() + pairs(&http.headers),
+            Target::Command(command) => command.argv.iter().map(String::len).sum::<usize>() + pairs(&command.env),
+            Target::Handler(_) => 0,
+        }
+    }
+}
+
+impl JobSpec {
+    /// Bytes of a job that was just made of it.
+    pub fn weight(&self) -> usize {
+        self.payload.bytes.len() + self.target.weight() + JOB
+    }
+}
+
+impl Job {
+    /// Bytes, its attempts included.
+    pub fn weight(&self) -> usize {
+        let records = self.attempts.iter().map(|record| {
+            let error = record.error.as_ref().map_or(0, |error| error.len());
+            record.output.len() + error + RECORD
+        });
+        self.spec.weight() + records.sum::<usize>()
+    }
+}
+
+impl Row {
+    /// Bytes.
+    pub fn weight(&self) -> usize {
+        match self {
+            Row::Job(job) => job.weight(),
+            Row::Definition(definition) => definition.spec.job.weight(),
+            Row::Cell(_)
+            | Row::Assignment(_)
+            | Row::Cursor(_)
+            | Row::Backlog(_)
+            | Row::Fate(_)
+            | Row::Edit(_)
+            | Row::Wait(_)
+            | Row::Ready(_)
+            | Row::Leased(_)
+            | Row::Parked(_)
+            | Row::Key(_)
+            | Row::DeadLetter(_)
+            | Row::Mark(_) => ROW,
+            Row::Quarantine(row) => ROW + row.key.len() + row.reason.len(),
+        }
+    }
+}
+
+impl Write {
+    /// Bytes that it adds to a batch.
+    pub fn weight(&self) -> usize {
+        match self {
+            Write::Put { row, .. } => row.weight(),
+            Write::Delete(_) => ROW,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A node whose store is full: what is due waits, what frees work goes on, no shard is lost over it.
+
+use super::*;
+use fencepost_core::ids::{Epoch, Scope};
+use fencepost_core::refusal::RefusalKind;
+use fencepost_storage::store::Store as _;
+
+/// Every shard is still in the epoch that the node opened first.
+async fn none_was_reopened(world: &World, node: &Node) {
+    for shard in 0..node.gateway.shard_map().count() {
+        let scope = Scope::Shard(fencepost_core::ids::ShardId(shard));
+        assert_eq!(world.store.epoch(scope).await.unwrap(), Epoch(1), "shard {shard}");
+    }
+}
+
+/// A node with the schedule `tick`, overdue by half a minute, on a full store.
+async fn overdue(world: &World) -> Node {
+    let node = world.start().await;
+    let spec = Box::new(every(100, node.gateway.now()));
+    ask(&node, ScheduleRequest::Create { spec, paused: false }).await;
+    world.store.set_full(true);
+    world.store_clock.pass(Span::from_secs(30));
+    world.settle().await;
+    node
+}
+
+async fn refusal(node: &Node, request: ShardRequest, slot: Slot) -> RefusalKind {
+    let shard = node.gateway.shard_map().shard_of(slot);
+    node.gateway.call(shard, request).await.unwrap_err().kind
+}
+
+#[test]
+fn on_a_full_store_an_overdue_schedule_can_be_paused_and_fires_once_there_is_room() {
+    run(async {
+        let world = World::new();
+        let node = overdue(&world).await;
+        let slot = Slot::of_schedule(&name("default"), &name("tick"));
+        let run_now = ShardRequest::Schedule((name("default"), name("tick")), ScheduleRequest::RunNow { request: 1 });
+        assert_eq!(refusal(&node, run_now, slot).await, RefusalKind::StorageFull);
+        let id = fresh(&node);
+        let create = ShardRequest::CreateJobs(vec![item(id, "noop")]);
+        assert_eq!(refusal(&node, create, id.slot()).await, RefusalKind::StorageFull);
+        let paused = view(ask(&node, ScheduleRequest::Pause).await);
+        assert!(paused.cursor.paused_at.is_some());
+        none_was_reopened(&world, &node).await;
+        world.store.set_full(false);
+        let resumed = view(ask(&node, ScheduleRequest::Resume).await);
+        assert!(resumed.cursor.counts.of(FateKind::Paused) >= 290);
+        assert_eq!(clock::finished(&world, &node).await, 5);
+        none_was_reopened(&world, &node).await;
+    });
+}
+
+#[test]
+fn on_a_full_store_an_overdue_schedule_can_be_deleted() {
+    run(async {
+        let world = World::new();
+        let node = overdue(&world).await;
+        assert!(matches!(
+            ask(&node, ScheduleRequest::Delete).await,
+            ScheduleReply::Deleted
+        ));
+        none_was_reopened(&world, &node).await;
+    });
+}
+
+#[test]
+fn what_was_overdue_on_a_full_store_fires_when_there_is_room_again() {
+    run(async {
+        let world = World::new();
+        let node = overdue(&world).await;
+        // A message that lets the shard step while it is full.
+        let noone = JobId::fresh(Slot::of_schedule(&name("default"), &name("tick")), [9; 14]);
+        let cancel = ShardRequest::CancelJob(noone);
+        assert_eq!(refusal(&node, cancel, noone.slot()).await, RefusalKind::NotFound);
+        world.store.set_full(false);
+        world.store_clock.pass(Span::from_secs(10));
+        assert_eq!(clock::finished(&world, &node).await, 5);
+        none_was_reopened(&world, &node).await;
+    });
+}
+
+#[test]
+fn f26_a_run_now_that_comes_again_after_many_others_answers_its_job() {
+    run(async {
+        let world = World::new();
+        let node = world.start().await;
+        let mut spec = every(3_600_000, node.gateway.now());
+        spec.count_max = None;
+        let spec = Box::new(spec);
+        ask(&node, ScheduleRequest::Create { spec, paused: false }).await;
+        let mut made = Vec::new();
+        for request in (1..=20).chain([1, 20]) {
+            match ask(&node, ScheduleRequest::RunNow { request }).await {
+                ScheduleReply::Ran(id) => made.push(id),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((made[20], made[21]), (made[0], made[19]));
+        none_was_reopened(&world, &node).await;
+    });
+}
