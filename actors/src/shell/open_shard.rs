@@ -44,7 +44,8 @@ pub struct OpenShard {
     pub(crate) overlay: Overlay,
     stated: Stated,
     stated_at: Monotonic,
-    /// A timer set by the store's clock went off since: that asks for a new answer.
+    /// A timer went off or a commit was answered since: the next step asks anew, so that what follows an
+    /// answer is stamped after it.
     is_stale: bool,
     /// How long not to ask again: grows while the store's clock stands still.
     held_poll: Span,
@@ -356,6 +357,7 @@ impl ShardActor {
         let mono = self.parts.clock.mono();
         let Some(open) = self.open.as_mut() else { return };
         open.in_flight = false;
+        open.is_stale = true;
         self.reopen_delay = REOPEN_FIRST;
         let released = open.log.durable(sealed.number);
         open.overlay.durable(sealed.number);
