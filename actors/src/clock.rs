@@ -15,6 +15,10 @@ pub trait Clock: Send + Sync + 'static {
     fn mono(&self) -> Monotonic;
     /// Wakes after `span` of this node's monotonic time.
     fn sleep(&self, span: Span) -> BoxFuture<'static, ()>;
+    /// The same, for what is due at its end: as exactly as this node can.
+    fn sleep_exactly(&self, span: Span) -> BoxFuture<'static, ()> {
+        self.sleep(span)
+    }
 }
 
 /// Shared clocks.
@@ -24,14 +28,31 @@ pub type SharedClock = Arc<dyn Clock>;
 #[derive(Debug)]
 pub struct SystemClock {
     start: std::time::Instant,
+    #[cfg(not(madsim))]
+    fine: Option<Arc<crate::process::fine_timer::FineTimer>>,
 }
 
+/// How much of an exact sleep is left to the fine timer: the runtime's own counts whole milliseconds.
+#[cfg(not(madsim))]
+const FINE: Span = Span::from_millis(2);
+
 impl SystemClock {
-    /// Starts counting now.
+    /// Starts counting now; sleeps by the runtime's timer alone.
     #[allow(clippy::disallowed_methods, reason = "this is the clock module")]
     pub fn new() -> SystemClock {
         SystemClock {
             start: std::time::Instant::now(),
+            #[cfg(not(madsim))]
+            fine: None,
+        }
+    }
+
+    /// The same with a thread for exact sleeps, for a process that runs jobs.
+    #[cfg(not(madsim))]
+    pub fn with_fine_timer() -> SystemClock {
+        SystemClock {
+            fine: crate::process::fine_timer::FineTimer::start().map(Arc::new),
+            ..SystemClock::new()
         }
     }
 }
@@ -59,5 +80,22 @@ impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is the clock module")]
     fn sleep(&self, span: Span) -> BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(span.to_std()))
+    }
+
+    #[cfg(not(madsim))]
+    #[allow(clippy::disallowed_methods, reason = "this is the clock module")]
+    fn sleep_exactly(&self, span: Span) -> BoxFuture<'static, ()> {
+        let Some(fine) = self.fine.clone() else {
+            return self.sleep(span);
+        };
+        let at = std::time::Instant::now() + span.to_std();
+        let coarse = span - FINE;
+        Box::pin(async move {
+            if coarse > Span::ZERO {
+                tokio::time::sleep(coarse.to_std()).await;
+            }
+            // An error means that the timer ended, and with it the process.
+            let _ = fine.wake_at(at).await;
+        })
     }
 }

@@ -94,7 +94,7 @@ impl Rig {
     /// Starts one without a worker on a store that may be there already.
     pub async fn open(options: &BenchOptions, folder: PathBuf) -> Result<Rig, String> {
         let chance: SharedChance = Arc::new(SystemChance);
-        let clock: SharedClock = Arc::new(SystemClock::new());
+        let clock: SharedClock = Arc::new(SystemClock::with_fine_timer());
         let draw = || u128::from(draw_u64(&*chance));
         let fresh = NewStore {
             store: draw(),

@@ -4,6 +4,7 @@
 //! `serve.rs`, `exit.rs`.
 
 pub mod exit;
+pub mod fine_timer;
 pub mod panics;
 #[cfg(not(madsim))]
 mod samples;

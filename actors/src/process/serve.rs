@@ -88,7 +88,7 @@ pub fn serve(options: ServeOptions) -> ExitCode {
 async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     let mut signals = Signals::listen().map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
     let chance: SharedChance = Arc::new(SystemChance);
-    let clock: SharedClock = Arc::new(SystemClock::new());
+    let clock: SharedClock = Arc::new(SystemClock::with_fine_timer());
     let (store, cell) = open_store(&options, &clock, &*chance)?;
     // Before the node: a server without its port must not begin an attempt, and targets must know the port.
     let listening = Listening::bind(options.listen)

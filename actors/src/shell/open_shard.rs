@@ -383,7 +383,7 @@ impl ShardActor {
             ctx.cancel_future(handle);
         }
         let life = self.life;
-        let sleeping = self.parts.clock.sleep(at.since(mono));
+        let sleeping = self.parts.clock.sleep_exactly(at.since(mono));
         let handle = ctx.spawn(sleeping.into_actor(self).map(move |(), shard, ctx| {
             if shard.life == life {
                 shard.timer = None;

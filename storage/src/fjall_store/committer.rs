@@ -28,10 +28,13 @@ use std::sync::{Arc, Mutex};
 /// Bytes of rows in one journal write, soft: what waits beyond goes into the next.
 const GROUP_BYTES_MAX: usize = 16 << 20;
 
-/// Between the beginnings of two groups, while few wait: callers that the last group answered come back
-/// within this time, and one sync for all of them costs less than two for half of them each. After a
-/// pause nothing waits.
+/// Between two groups while few wait, from the beginning of one: callers that it answered come back within
+/// this time, and one sync for all of them costs less than two for half of them each. After a pause nothing
+/// waits.
 const GROUP_SPACING: Span = Span(300);
+/// Of what a group took, how much the next waits after its end: callers that a slow disk kept waiting come
+/// back together, too.
+const GROUP_PATIENCE: u64 = 4;
 
 /// What the rules start from: synced rows, and scope rows as of the last group.
 pub(super) struct Current {
@@ -99,14 +102,10 @@ impl Committer {
     pub(super) fn run(mut self) {
         let _guard = PanicGuard(self.queue.clone(), "the commit thread panicked");
         let mut waiting = Vec::new();
-        let mut began: Option<Monotonic> = None;
+        let mut not_before = Monotonic(0);
         let time = self.time.clone();
-        let left = |began: Option<Monotonic>| {
-            let since = began.map_or(GROUP_SPACING, |began| time.mono().since(began));
-            (GROUP_SPACING - since.min(GROUP_SPACING)).to_std()
-        };
-        while self.queue.take(&mut waiting, || left(began)) {
-            began = Some(time.mono());
+        while self.queue.take(&mut waiting, || not_before.since(time.mono()).to_std()) {
+            let began = time.mono();
             let mut items = waiting.drain(..).peekable();
             while items.peek().is_some() {
                 let mut bytes = 0;
@@ -118,6 +117,9 @@ impl Committer {
                 .collect();
                 self.commit_group(group);
             }
+            let ended = time.mono();
+            let patience = Span(ended.since(began).0 / GROUP_PATIENCE).min(GROUP_SPACING);
+            not_before = (began + GROUP_SPACING).max(ended + patience);
         }
         // Not needed for what was acknowledged: a start then has nothing to write again.
         let _ = self.sync_journal();
