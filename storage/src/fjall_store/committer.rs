@@ -111,7 +111,7 @@ impl Committer {
                 let mut bytes = 0;
                 let group: Vec<Item> = std::iter::from_fn(|| {
                     let item = items.next_if(|_| bytes < GROUP_BYTES_MAX)?;
-                    bytes += item_bytes(&item);
+                    bytes += item.bytes();
                     Some(item)
                 })
                 .collect();
@@ -321,12 +321,5 @@ fn put(batch: &mut OwnedWriteBatch, spaces: &Spaces, write: &RawWrite) {
                 batch.remove(space, &**key);
             }
         }
-    }
-}
-
-fn item_bytes(item: &Item) -> usize {
-    match item {
-        Item::Open { .. } | Item::Repair { .. } => 0,
-        Item::Commit { request, .. } => request.batch.bytes,
     }
 }

@@ -10,8 +10,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot::Sender;
 
-/// Items beyond which a group is large enough not to wait for more.
-const FEW: usize = 64;
+/// Bytes from which a group is large enough not to wait for more.
+const ENOUGH_BYTES: usize = 64 << 10;
 
 /// One request with the place for its answer.
 pub(super) enum Item {
@@ -51,6 +51,14 @@ pub(super) struct Queue {
 }
 
 impl Item {
+    /// Of its rows.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Item::Open { .. } | Item::Repair { .. } => 0,
+            Item::Commit { request, .. } => request.batch.bytes,
+        }
+    }
+
     /// For an item that was certainly not applied.
     pub(super) fn refuse(self, why: &str) {
         match self {
@@ -107,7 +115,7 @@ impl Queue {
     }
 
     /// Waits for items and takes all that wait; false when the store is closed and nothing waits. While
-    /// fewer than `FEW` are there, more may come for as long as `patience` says.
+    /// there is little, more may come for as long as `patience` says.
     pub(super) fn take(&self, into: &mut Vec<Item>, patience: impl FnOnce() -> Duration) -> bool {
         let mut state = self.lock();
         while state.items.is_empty() {
@@ -118,11 +126,8 @@ impl Queue {
             state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.idle = false;
-        let span = if state.items.len() < FEW {
-            patience()
-        } else {
-            Duration::ZERO
-        };
+        let has_enough = state.items.iter().map(Item::bytes).sum::<usize>() >= ENOUGH_BYTES;
+        let span = if has_enough { Duration::ZERO } else { patience() };
         if !span.is_zero() {
             let runs = |state: &mut State| !state.closed && state.broken.is_none();
             let (back, _) = self
