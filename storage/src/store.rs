@@ -116,8 +116,18 @@ pub struct Scan {
     pub to: Vec<u8>,
     /// At most this many rows.
     pub limit: usize,
+    /// Ends early with the row that passes this many bytes of keys and values, but never before the
+    /// second row, so that the caller sees where to go on.
+    pub bytes: usize,
     /// From the end backwards.
     pub backwards: bool,
+}
+
+impl Scan {
+    /// Whether a scan that has found so much has found all that it may.
+    pub fn is_done(&self, rows: usize, bytes: usize) -> bool {
+        rows >= self.limit || (rows >= 2 && bytes >= self.bytes)
+    }
 }
 
 /// A key and its value.
@@ -148,6 +158,16 @@ pub trait Store: Send + Sync + 'static {
     fn check(&self, scope: Scope, holder: Holder, epoch: Epoch) -> BoxFuture<'static, Result<bool, StoreError>>;
     /// Values of keys, in order.
     fn get(&self, keys: Vec<Vec<u8>>) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>>;
+    /// Values of the first of these keys, in order: at least of one, and ending with the value that
+    /// passes this many bytes. A store that cannot bound an answer gives all.
+    fn get_within(
+        &self,
+        keys: Vec<Vec<u8>>,
+        bytes: usize,
+    ) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>> {
+        let _ = bytes;
+        self.get(keys)
+    }
     /// Rows of a range.
     fn scan(&self, scan: Scan) -> BoxFuture<'static, Result<Vec<KeyValue>, StoreError>>;
     /// The store's time. Ready at once where the store is in this process.

@@ -273,6 +273,7 @@ const _: () = assert!(JOB_RETENTION_DAYS * 24 >= KEY_RETENTION_HOURS);
 const _: () = assert!(BACKOFF_FIRST_MS <= BACKOFF_CAP_MS && BACKOFF_CAP_MS <= BACKOFF_CAP_MS_MAX);
 const _: () = assert!(CLOCK_JUMP_MAX_MS < CLOCK_DOUBT_MAX_MS);
 const _: () = assert!(DISK_RESERVE_BYTES < DISK_FREE_MIN_BYTES);
+const _: () = assert!(PAYLOAD_BYTES_MAX < BATCH_BYTES_MAX && ROW_BYTES_MAX <= BATCH_BYTES_MAX);
 
 /// Addresses that one host name may lead to; each is checked.
 pub const RESOLVED_ADDRESS_COUNT_MAX: usize = 64;

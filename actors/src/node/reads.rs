@@ -7,7 +7,7 @@ use crate::gateway::{
     Answer, FateQuery, Gateway, Health, JobRange, JobView, NodeFacts, Page, ScheduleFacts, ShardReply, ShardRequest,
 };
 use crate::node::gateway::NodeGateway;
-use crate::shell::fetch::{BadRow, SharedStore, read_all, read_page, read_rows};
+use crate::shell::fetch::{BadRow, SharedStore, read_all, read_page, read_rows, read_rows_within};
 use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::{Incarnation, JobId, ShardId, ShardMap, Slot};
 use fencepost_core::job::JobState;
@@ -41,7 +41,7 @@ impl Gateway for NodeGateway {
 
     fn job(&self, id: JobId) -> Answer<Option<JobView>> {
         let store = self.store.clone();
-        Box::pin(async move { Ok(read_views(&store, vec![id]).await?.into_iter().next()) })
+        Box::pin(async move { Ok(read_views(&store, &mut vec![id]).await?.into_iter().next()) })
     }
 
     fn wait_job(&self, id: JobId, timeout: Span) -> Answer<Option<JobView>> {
@@ -50,7 +50,7 @@ impl Gateway for NodeGateway {
         let told = waiters.wait(id);
         let limit = self.clock.sleep(timeout);
         Box::pin(async move {
-            let before = read_views(&store, vec![id]).await?.into_iter().next();
+            let before = read_views(&store, &mut vec![id]).await?.into_iter().next();
             let ended = |view: &JobView| view.job.state.is_finished() || view.job.state == JobState::Uncertain;
             if before.as_ref().is_none_or(ended) {
                 waiters.forget(id);
@@ -58,7 +58,7 @@ impl Gateway for NodeGateway {
             }
             futures_util::future::select(told, limit).await;
             waiters.forget(id);
-            Ok(read_views(&store, vec![id]).await?.into_iter().next())
+            Ok(read_views(&store, &mut vec![id]).await?.into_iter().next())
         })
     }
 
@@ -94,15 +94,23 @@ impl Gateway for NodeGateway {
                 .await
                 .map_err(away)?;
             let mut items = Vec::with_capacity(page.rows.len());
-            let mut last = None;
+            let (mut last, mut bytes, mut goes_on) = (None, 0, page.next.is_some());
             for (_, row) in page.rows {
                 let Row::Cursor(cursor) = row else { continue };
+                if bytes >= limits::BODY_BYTES_MAX {
+                    goes_on = true;
+                    break;
+                }
                 last = Some((cursor.tenant.clone(), cursor.name.clone()));
-                items.extend(read_schedule(&store, *cursor).await?);
+                let found = read_schedule(&store, *cursor).await?;
+                bytes += found
+                    .as_ref()
+                    .map_or(0, |facts| facts.view.definition.spec.job.weight());
+                items.extend(found);
             }
             Ok(Page {
                 items,
-                next: page.next.and(last),
+                next: last.filter(|_| goes_on),
             })
         })
     }
@@ -209,11 +217,14 @@ async fn read_job_page(
         None => whole,
     };
     let page = read_page(store, range, limit).await.map_err(away)?;
-    let ids: Vec<JobId> = page.rows.iter().filter_map(|(_, row)| id_of(row)).collect();
-    let next = page.next.and(ids.last().copied());
+    let mut ids: Vec<JobId> = page.rows.iter().filter_map(|(_, row)| id_of(row)).collect();
+    drop(page.rows);
+    let found = ids.len();
+    let items = read_views(store, &mut ids).await?;
+    let goes_on = page.next.is_some() || ids.len() < found;
     Ok(Page {
-        items: read_views(store, ids).await?,
-        next,
+        items,
+        next: ids.last().copied().filter(|_| goes_on),
     })
 }
 
@@ -226,12 +237,18 @@ fn id_of(row: &Row) -> Option<JobId> {
     }
 }
 
-async fn read_views(store: &SharedStore, ids: Vec<JobId>) -> Result<Vec<JobView>, Refusal> {
-    let mut keys: Vec<RowKey> = ids.iter().copied().map(RowKey::Job).collect();
-    keys.extend(ids.iter().copied().map(RowKey::Leased));
-    let (mut rows, _) = read_rows(store, &keys).await.map_err(away)?;
+/// Jobs as read, the first of these ids: as many as have `SCAN_BYTES_MAX` bytes; the ids are cut to them.
+async fn read_views(store: &SharedStore, ids: &mut Vec<JobId>) -> Result<Vec<JobView>, Refusal> {
+    // Both rows of a job as of one moment; the small one first, so that the bound falls between jobs.
+    let both = |id: &JobId| [RowKey::Leased(*id), RowKey::Job(*id)];
+    let keys: Vec<RowKey> = ids.iter().flat_map(both).collect();
+    let read = read_rows_within(store, &keys, limits::SCAN_BYTES_MAX)
+        .await
+        .map_err(away)?;
+    ids.truncate(read.count / 2);
+    let mut rows = read.rows;
     let mut views = Vec::with_capacity(ids.len());
-    for id in ids {
+    for id in ids.iter().copied() {
         let Some(Row::Job(job)) = rows.remove(&RowKey::Job(id)).flatten() else {
             continue;
         };

@@ -5,6 +5,7 @@
 
 use fencepost_core::ids::JobId;
 use fencepost_core::job::Job;
+use fencepost_core::limits::{SCAN_BYTES_MAX, SCAN_ROWS_MAX};
 use fencepost_core::row::{Row, RowKey};
 use fencepost_storage::codec::decode_row;
 use fencepost_storage::keys::{KeyRange, key_bytes};
@@ -40,25 +41,44 @@ pub async fn read_rows(
     store: &SharedStore,
     keys: &[RowKey],
 ) -> Result<(BTreeMap<RowKey, Option<Row>>, Vec<BadRow>), StoreError> {
+    let read = read_rows_within(store, keys, usize::MAX).await?;
+    Ok((read.rows, read.bad))
+}
+
+/// Rows by name, as far as a bound allowed.
+#[derive(Debug, Default)]
+pub struct RowsRead {
+    /// The rows reached; `None` is absent.
+    pub rows: BTreeMap<RowKey, Option<Row>>,
+    /// Rows that could not be read.
+    pub bad: Vec<BadRow>,
+    /// How many of the keys were reached.
+    pub count: usize,
+}
+
+/// As `read_rows`, for the first of the keys: at least one, until the rows have this many bytes.
+pub async fn read_rows_within(store: &SharedStore, keys: &[RowKey], bytes: usize) -> Result<RowsRead, StoreError> {
     if keys.is_empty() {
         return Ok(Default::default());
     }
     let raw: Vec<Vec<u8>> = keys.iter().map(key_bytes).collect();
-    let values = store.get(raw.clone()).await?;
+    let values = store.get_within(raw.clone(), bytes).await?;
+    let count = values.len();
     let mut rows = BTreeMap::new();
     let mut bad = Vec::new();
     for ((key, raw), value) in keys.iter().zip(raw).zip(values) {
         let row = value.and_then(|value| decode(&raw, &value, &mut bad));
         rows.insert(key.clone(), row);
     }
-    Ok((rows, bad))
+    Ok(RowsRead { rows, bad, count })
 }
 
-/// Reads at most `limit` rows of a range.
+/// Reads at most `limit` rows of a range, and no more once they have `SCAN_BYTES_MAX` bytes.
 pub async fn read_page(store: &SharedStore, range: KeyRange, limit: usize) -> Result<PageRead, StoreError> {
-    let mut found = store.scan(range.scan(limit + 1)).await?;
+    let mut found = store.scan(range.scan_page(limit + 1, SCAN_BYTES_MAX)).await?;
     let mut page = PageRead::default();
-    if found.len() > limit {
+    let bytes: usize = found.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if found.len() > limit || (found.len() > 1 && bytes >= SCAN_BYTES_MAX) {
         page.next = found.pop().map(|(key, _)| key.to_vec());
     }
     for (key, value) in found {
@@ -74,7 +94,7 @@ pub async fn read_all(store: &SharedStore, range: KeyRange, bad: &mut Vec<BadRow
     let mut rows = Vec::new();
     let mut rest = range;
     loop {
-        let page = read_page(store, rest.clone(), fencepost_core::limits::SCAN_ROWS_MAX).await?;
+        let page = read_page(store, rest.clone(), SCAN_ROWS_MAX).await?;
         rows.extend(page.rows.into_iter().map(|(_, row)| row));
         bad.extend(page.bad);
         match page.next {
@@ -92,12 +112,26 @@ pub async fn read_jobs(
 ) -> Result<BTreeMap<JobId, Job>, StoreError> {
     let keys: Vec<RowKey> = ids.into_iter().map(RowKey::Job).collect();
     let mut jobs = BTreeMap::new();
-    for part in keys.chunks(fencepost_core::limits::SCAN_ROWS_MAX) {
+    for part in keys.chunks(SCAN_ROWS_MAX) {
         let (rows, unread) = read_rows(store, part).await?;
         bad.extend(unread);
         jobs.extend(rows.into_values().flatten().filter_map(job_in).map(|job| (job.id, job)));
     }
     Ok(jobs)
+}
+
+/// Reads the first of these jobs: at least one, until they have `SCAN_BYTES_MAX` bytes. Also how many of the
+/// ids that were; missing jobs are left out.
+pub async fn read_jobs_within(
+    store: &SharedStore,
+    ids: &[JobId],
+    bad: &mut Vec<BadRow>,
+) -> Result<(BTreeMap<JobId, Job>, usize), StoreError> {
+    let keys: Vec<RowKey> = ids.iter().copied().map(RowKey::Job).collect();
+    let read = read_rows_within(store, &keys, SCAN_BYTES_MAX).await?;
+    bad.extend(read.bad);
+    let jobs = read.rows.into_values().flatten().filter_map(job_in);
+    Ok((jobs.map(|job| (job.id, job)).collect(), read.count))
 }
 
 /// The job in a row, if it is one.

@@ -4,7 +4,7 @@
 //! stamped batch has changed (PROTOCOL F4). Next: `needs.rs` (which rows an input needs), `fetch.rs`.
 
 use crate::gateway::{ScheduleRequest, ShardRequest};
-use crate::shell::fetch::{BadRow, read_rows};
+use crate::shell::fetch::{BadRow, read_rows_within};
 use crate::shell::messages::{Answering, FromWorker, row_unreadable};
 use crate::shell::needs::{Known, Needs, schedule_input};
 use crate::shell::open_shard::OpenShard;
@@ -13,6 +13,7 @@ use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::ids::{JobId, Token, WorkerId};
 use fencepost_core::lease_manager::io::LeaseInput;
+use fencepost_core::limits::{BATCH_BYTES_MAX, SCAN_BYTES_MAX};
 use fencepost_core::machine::ReplyTo;
 use fencepost_core::name::Name;
 use fencepost_core::row::{QuarantineRow, Row, RowKey};
@@ -49,6 +50,36 @@ impl Known for Look<'_> {
     }
 }
 
+/// A worker's message in parts, each of which moves jobs of about `BATCH_BYTES_MAX` bytes at most: they are
+/// written anew.
+fn in_parts(message: FromWorker, weigh: impl Fn(JobId) -> usize) -> Vec<FromWorker> {
+    match message {
+        FromWorker::Outcomes { items } => {
+            let parts = split(items, |(id, _, outcome)| weigh(*id) + outcome.output.len());
+            parts.into_iter().map(|items| FromWorker::Outcomes { items }).collect()
+        }
+        FromWorker::HandBack { items } => {
+            let parts = split(items, |(id, _)| weigh(*id));
+            parts.into_iter().map(|items| FromWorker::HandBack { items }).collect()
+        }
+        other @ (FromWorker::Offer { .. } | FromWorker::Heartbeat { .. } | FromWorker::Begin { .. }) => vec![other],
+    }
+}
+
+fn split<T>(items: Vec<T>, weigh: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let (mut parts, mut bytes) = (vec![Vec::new()], 0);
+    for item in items {
+        let weight = weigh(&item);
+        if bytes > 0 && bytes + weight > BATCH_BYTES_MAX {
+            parts.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += weight;
+        parts.last_mut().expect("never empty").push(item);
+    }
+    parts
+}
+
 impl ShardActor {
     pub(crate) fn gather_client(&mut self, request: ShardRequest, answering: Answering, ctx: &mut Context<ShardActor>) {
         let reply = self.expect_reply(answering);
@@ -62,7 +93,11 @@ impl ShardActor {
 
     pub(crate) fn gather_worker(&mut self, worker: WorkerId, message: FromWorker, ctx: &mut Context<ShardActor>) {
         let received_at = self.parts.clock.mono();
-        self.gather(Needs::worker(worker, message, received_at), ctx);
+        let Some(open) = self.open.as_ref() else { return };
+        let leases = open.machine.leases();
+        for part in in_parts(message, |id| leases.lease_bytes(id)) {
+            self.gather(Needs::worker(worker.clone(), part, received_at), ctx);
+        }
     }
 
     fn gather(&mut self, needs: Needs, ctx: &mut Context<ShardActor>) {
@@ -97,21 +132,30 @@ impl ShardActor {
         gathering.fetch.get_or_insert_with(|| open.overlay.begin_fetch());
         let store = self.parts.store.clone();
         let life = self.life;
-        let reading = async move { read_rows(&store, &missing).await };
+        let reading = async move {
+            let read = read_rows_within(&store, &missing, SCAN_BYTES_MAX).await;
+            read.map(|read| (read, missing))
+        };
         ctx.spawn(reading.into_actor(self).map(move |result, shard, ctx| {
             if shard.life != life {
                 return;
             }
             match result {
-                Ok((rows, bad)) => {
+                Ok((read, asked)) => {
+                    let bad = read.bad;
                     let unreadable = !bad.is_empty();
                     shard.quarantine(bad);
                     // Unreadable is not absent: no twin is made, no job is called unknown (F9).
                     if let Some(reply) = gathering.needs.reply().filter(|_| unreadable) {
                         return shard.refuse_unreadable(reply, gathering.fetch, ctx);
                     }
-                    gathering.fetched.extend(rows);
+                    let rest = gathering
+                        .needs
+                        .take(read.rows, asked.get(read.count..), &mut gathering.fetched);
                     shard.go_on(gathering, ctx);
+                    if let Some(rest) = rest {
+                        shard.gather(rest, ctx);
+                    }
                 }
                 Err(error) => shard.on_store_error(error, ctx),
             }
@@ -148,5 +192,25 @@ impl ShardActor {
             });
             debug_assert!(quarantined.is_some(), "rows are read for an open shard");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f33_a_message_is_split_by_the_bytes_of_the_jobs_it_moves() {
+        let third = BATCH_BYTES_MAX / 3;
+        let parts = split(vec![third; 7], |bytes| *bytes);
+        assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 1]);
+        let large = split(vec![2 * BATCH_BYTES_MAX; 2], |bytes| *bytes);
+        assert_eq!(large.len(), 2, "one that is too large goes alone");
+        assert_eq!(split(vec![0; 5_000], |bytes| *bytes).len(), 1);
+        assert_eq!(
+            split(Vec::<usize>::new(), |bytes| *bytes).len(),
+            1,
+            "an empty message is one"
+        );
     }
 }

@@ -13,7 +13,10 @@ use fencepost_core::name::Name;
 use fencepost_core::row::{Row, RowKey};
 use fencepost_core::scheduler_shard::io::ScheduleInput;
 use fencepost_core::shard::ShardInput;
+use fencepost_core::target::Payload;
 use fencepost_core::time::Monotonic;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What is known of rows and leases.
 pub(crate) trait Known {
@@ -106,6 +109,36 @@ impl Needs {
         }
     }
 
+    /// Takes fetched rows. What could not be reached within the bound of a fetch is fetched next, or, where
+    /// rows must be held whole, put off: answers the needs that are left for later.
+    pub(crate) fn take(
+        &mut self,
+        rows: BTreeMap<RowKey, Option<Row>>,
+        unread: Option<&[RowKey]>,
+        fetched: &mut BTreeMap<RowKey, Option<Row>>,
+    ) -> Option<Needs> {
+        let unread: BTreeSet<&RowKey> = unread
+            .into_iter()
+            .flatten()
+            .filter(|key| !rows.contains_key(*key))
+            .collect();
+        let rest = match self {
+            Needs::Outcomes(worker, items) if !unread.is_empty() => {
+                let later = |(id, _, _): &(JobId, Token, Outcome)| unread.contains(&RowKey::Job(*id));
+                let (later, now) = std::mem::take(items).into_iter().partition(later);
+                *items = now;
+                Some(Needs::Outcomes(worker.clone(), later))
+            }
+            _ => None,
+        };
+        let is_creation = matches!(self, Needs::Create(..));
+        fetched.extend(rows.into_iter().map(|(key, row)| match row {
+            Some(Row::Job(job)) if is_creation => (key, Some(Row::Job(Box::new(without_payload(*job))))),
+            row => (key, row),
+        }));
+        rest
+    }
+
     /// The input, once nothing is missing.
     pub(crate) fn into_input(self, known: &dyn Known) -> ShardInput {
         match self {
@@ -158,6 +191,15 @@ impl Needs {
             }
         }
     }
+}
+
+/// Of a job that a key names, a creation asks only whether and when it ended.
+fn without_payload(mut job: Job) -> Job {
+    let mut spec = (*job.spec).clone();
+    spec.payload = Payload::empty();
+    job.spec = Arc::new(spec);
+    job.attempts.clear();
+    job
 }
 
 fn nothing(input: ShardInput) -> Needs {

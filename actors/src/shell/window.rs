@@ -3,14 +3,13 @@
 //! Owns: a page's reading and its correction by the overlay. Must never: show a row that a stamped
 //! batch deleted, or hide one that it wrote (PROTOCOL F4, F7, F34). Next: `gather.rs`.
 
-use crate::shell::fetch::{PageRead, SharedStore, read_jobs, read_page};
+use crate::shell::fetch::{PageRead, SharedStore, read_jobs_within, read_page};
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::ids::JobId;
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::LeaseInput;
-use fencepost_core::limits::SCAN_BYTES_MAX;
 use fencepost_core::name::Name;
 use fencepost_core::row::{ReadyRow, Row, RowKey};
 use fencepost_core::shard::ShardInput;
@@ -18,11 +17,6 @@ use fencepost_core::time::StoreTime;
 use fencepost_storage::keys::{KeyRange, parse_key};
 use fencepost_storage::store::StoreError;
 use std::collections::BTreeMap;
-
-/// Jobs read at once for a page.
-const JOBS_PER_READ: usize = 128;
-/// What a job costs beside its payload, for the bound of a page.
-const JOB_BYTES_GUESS: usize = 256;
 
 /// Which page.
 #[derive(Clone, Debug)]
@@ -129,25 +123,31 @@ impl ShardActor {
         let life = self.life;
         let reading = async move {
             let mut bad = Vec::new();
-            let jobs = read_jobs(&store, missing.iter().copied(), &mut bad).await;
-            (missing, jobs, bad)
+            let read = read_jobs_within(&store, &missing, &mut bad).await;
+            (missing, read, bad)
         };
-        ctx.spawn(reading.into_actor(self).map(move |(missing, jobs, bad), shard, ctx| {
-            if shard.life != life {
-                return;
-            }
-            let jobs = match jobs {
-                Ok(jobs) => jobs,
-                Err(error) => return shard.on_store_error(error, ctx),
-            };
-            shard.quarantine(bad);
-            // A place row whose job is not there names nothing that could run: leave it out.
-            page.read
-                .rows
-                .retain(|(_, row)| placed_id(row).is_none_or(|id| jobs.contains_key(&id) || !missing.contains(&id)));
-            page.jobs.extend(jobs);
-            shard.on_page(page, ctx);
-        }));
+        ctx.spawn(
+            reading
+                .into_actor(self)
+                .map(move |(mut missing, read, bad), shard, ctx| {
+                    if shard.life != life {
+                        return;
+                    }
+                    let (jobs, count) = match read {
+                        Ok(read) => read,
+                        Err(error) => return shard.on_store_error(error, ctx),
+                    };
+                    shard.quarantine(bad);
+                    page.read.end_at(missing.get(count));
+                    missing.truncate(count);
+                    // A place row whose job is not there names nothing that could run: leave it out.
+                    page.read.rows.retain(|(_, row)| {
+                        placed_id(row).is_none_or(|id| jobs.contains_key(&id) || !missing.contains(&id))
+                    });
+                    page.jobs.extend(jobs);
+                    shard.on_page(page, ctx);
+                }),
+        );
     }
 
     fn finish_page(&mut self, page: Page, ctx: &mut Context<ShardActor>) {
@@ -195,25 +195,22 @@ impl ShardActor {
 
 /// The jobs of a page; ends the page early when they have many bytes.
 async fn read_page_jobs(store: &SharedStore, read: &mut PageRead) -> Result<BTreeMap<JobId, Job>, StoreError> {
-    let mut jobs = BTreeMap::new();
-    let mut bytes = 0;
-    let mut done = 0;
-    while done < read.rows.len() && bytes < SCAN_BYTES_MAX {
-        let part = read.rows.iter().skip(done).take(JOBS_PER_READ);
-        let ids: Vec<JobId> = part.filter_map(|(_, row)| placed_id(row)).collect();
-        let found = read_jobs(store, ids, &mut read.bad).await?;
-        bytes += found
-            .values()
-            .map(|job| job.spec.payload.bytes.len() + JOB_BYTES_GUESS)
-            .sum::<usize>();
-        jobs.extend(found);
-        done += JOBS_PER_READ;
-    }
-    if done < read.rows.len() {
-        read.next = read.rows.get(done).map(|(key, _)| key.clone());
-        read.rows.truncate(done);
-    }
+    let ids: Vec<JobId> = read.rows.iter().filter_map(|(_, row)| placed_id(row)).collect();
+    let (jobs, count) = read_jobs_within(store, &ids, &mut read.bad).await?;
+    read.end_at(ids.get(count));
     Ok(jobs)
+}
+
+impl PageRead {
+    /// Ends the page before the row of this job, if there is one.
+    fn end_at(&mut self, id: Option<&JobId>) {
+        let Some(id) = id else { return };
+        let at = self.rows.iter().position(|(_, row)| placed_id(row) == Some(*id));
+        if let Some((at, (key, _))) = at.and_then(|at| Some((at, self.rows.get(at)?))) {
+            self.next = Some(key.clone());
+            self.rows.truncate(at);
+        }
+    }
 }
 
 fn starting(whole: KeyRange, from: Option<RowKey>) -> KeyRange {

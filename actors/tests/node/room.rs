@@ -100,3 +100,51 @@ fn f26_a_run_now_that_comes_again_after_many_others_answers_its_job() {
         none_was_reopened(&world, &node).await;
     });
 }
+
+#[test]
+fn f33_more_bytes_than_a_page_holds_come_page_by_page_and_all_run() {
+    run(async {
+        let world = World::new();
+        let node = world.start().await;
+        let mut large = (*spec("noop")).clone();
+        large.payload = Payload {
+            kind: fencepost_core::target::PayloadKind::Bytes,
+            bytes: vec![7; 700_000].into(),
+        };
+        let large = Arc::new(large);
+        let due = node.gateway.now() + Span::from_secs(20);
+        let mut ids = Vec::new();
+        for _ in 0..24 {
+            let mut job = item(fresh(&node), "noop");
+            (job.spec, job.due_at) = (large.clone(), Some(due));
+            ids.push(create(&node, job).await);
+        }
+        let mut listed = Vec::new();
+        let mut after = None;
+        loop {
+            let page = node.gateway.jobs(JobRange::All, after, 64).await.unwrap();
+            assert!(page.items.len() <= 4, "a page of a list is bounded in bytes");
+            listed.extend(page.items.iter().map(|view| view.job.id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        ids.sort();
+        assert_eq!(listed, ids);
+        world.store_clock.pass(Span::from_secs(21));
+        world.settle().await;
+        // A message lets each shard ask for the time at once.
+        for id in &ids {
+            let shard = node.gateway.shard_map().shard_of(id.slot());
+            let dead = ShardRequest::RetryDead(*id);
+            node.gateway.call(shard, dead).await.unwrap_err();
+        }
+        node.drain().await;
+        let node = world.start().await;
+        for id in ids {
+            let view = node.gateway.wait_job(id, Span::from_secs(20)).await.unwrap().unwrap();
+            assert_eq!(view.job.state, JobState::Succeeded);
+        }
+    });
+}

@@ -110,6 +110,9 @@ async fn scans(store: Arc<dyn Store>) -> Verdict {
         (all().scan(2), vec![1, 3]),
         (all().scan(0), vec![]),
         (all().scan_back(2), vec![9, 7]),
+        (all().scan_page(100, 1), vec![1, 3]),
+        (all().scan_page(1, 1), vec![1]),
+        (all().scan_page(100, 1 << 20), vec![1, 3, 5, 7, 9]),
         (all().starting_at(&key(3)).before(&key(9)).scan(100), vec![3, 5, 7]),
         (all().after(&key(3)).scan(1), vec![5]),
         (all().starting_at(&key(4)).before(&key(5)).scan(100), vec![]),
@@ -120,6 +123,11 @@ async fn scans(store: Arc<dyn Store>) -> Verdict {
         let found: Vec<Vec<u8>> = rows.iter().map(|(key, _)| key.to_vec()).collect();
         let expected: Vec<Vec<u8>> = expected.into_iter().map(key).collect();
         want("the keys of a scan", &found, &expected)?;
+    }
+    for (most, expected) in [(0, 1), (1, 1), (1 << 20, 3)] {
+        let keys = [1, 4, 9].map(key).to_vec();
+        let values = store.get_within(keys, most).await.map_err(|error| error.to_string())?;
+        want("the values within a bound", &values.len(), &expected)?;
     }
     let across = KeyRange {
         from: vec![Kind::Assignment.byte()],

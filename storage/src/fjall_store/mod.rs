@@ -182,14 +182,30 @@ impl Store for FjallStore {
     }
 
     fn get(&self, keys: Vec<Vec<u8>>) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>> {
+        self.get_within(keys, usize::MAX)
+    }
+
+    fn get_within(
+        &self,
+        keys: Vec<Vec<u8>>,
+        most: usize,
+    ) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>> {
         self.read(move |spaces| {
             let snapshot = spaces.snapshot();
-            keys.iter()
-                .map(|key| match spaces.of_key(key) {
-                    Some(space) => Ok(snapshot.get(space, key)?.map(|value| Bytes::from(&*value))),
-                    None => Ok(None),
-                })
-                .collect()
+            let mut values: Vec<Option<Bytes>> = Vec::with_capacity(keys.len());
+            let mut bytes = 0;
+            for key in &keys {
+                if bytes >= most && !values.is_empty() {
+                    break;
+                }
+                let value = match spaces.of_key(key) {
+                    Some(space) => snapshot.get(space, key)?.map(|value| Bytes::from(&*value)),
+                    None => None,
+                };
+                bytes += value.as_ref().map_or(0, |value| value.len());
+                values.push(value);
+            }
+            Ok(values)
         })
     }
 

@@ -163,9 +163,9 @@ impl Spaces {
         for space in spaces {
             let range = snapshot.range(self.get(space), scan.from.as_slice()..scan.to.as_slice());
             if scan.backwards {
-                take_rows(range.rev(), scan.limit, &mut rows)?;
+                take_rows(range.rev(), scan, &mut rows)?;
             } else {
-                take_rows(range, scan.limit, &mut rows)?;
+                take_rows(range, scan, &mut rows)?;
             }
         }
         Ok(rows)
@@ -207,14 +207,16 @@ impl Spaces {
     }
 }
 
-/// Appends rows until the limit. The chain rows that every keyspace holds are not part of a scan.
-fn take_rows(range: impl Iterator<Item = fjall::Guard>, limit: usize, rows: &mut Vec<KeyValue>) -> fjall::Result<()> {
+/// Appends rows until the scan is done. The chain rows that every keyspace holds are not part of it.
+fn take_rows(range: impl Iterator<Item = fjall::Guard>, scan: &Scan, rows: &mut Vec<KeyValue>) -> fjall::Result<()> {
+    let mut bytes: usize = rows.iter().map(|(key, value)| key.len() + value.len()).sum();
     for guard in range {
-        if rows.len() >= limit {
+        if scan.is_done(rows.len(), bytes) {
             break;
         }
         let (key, value) = guard.into_inner()?;
         if Kind::of(&key) != Some(Kind::Chain) {
+            bytes += key.len() + value.len();
             rows.push((Bytes::from(&*key), Bytes::from(&*value)));
         }
     }

@@ -239,7 +239,16 @@ impl KeyRange {
             from: self.from,
             to: self.to,
             limit,
+            bytes: usize::MAX,
             backwards: false,
+        }
+    }
+
+    /// A scan of it that ends early at this many bytes, first keys first.
+    pub fn scan_page(self, limit: usize, bytes: usize) -> Scan {
+        Scan {
+            bytes,
+            ..self.scan(limit)
         }
     }
 
@@ -249,6 +258,7 @@ impl KeyRange {
             from: self.from,
             to: self.to,
             limit,
+            bytes: usize::MAX,
             backwards: true,
         }
     }

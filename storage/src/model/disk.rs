@@ -119,10 +119,21 @@ impl Disk {
             .range(bounds)
             .map(|(key, value)| (key.clone(), value.clone()));
         if scan.backwards {
-            range.rev().take(scan.limit).collect()
+            take_rows(range.rev(), scan)
         } else {
-            range.take(scan.limit).collect()
+            take_rows(range, scan)
         }
+    }
+
+    pub(super) fn get_within(&self, keys: &[Vec<u8>], most: usize) -> Vec<Option<Bytes>> {
+        let mut bytes = 0;
+        let values = keys.iter().enumerate().map_while(|(at, key)| {
+            let is_over = at > 0 && bytes >= most;
+            let value = self.get(key);
+            bytes += value.as_ref().map_or(0, |value| value.len());
+            (!is_over).then_some(value)
+        });
+        values.collect()
     }
 
     pub(super) fn durable_rows(&self) -> Vec<KeyValue> {
@@ -229,4 +240,17 @@ impl Disk {
         self.broken = false;
         self.away = false;
     }
+}
+
+fn take_rows(range: impl Iterator<Item = KeyValue>, scan: &Scan) -> Vec<KeyValue> {
+    let mut rows = Vec::new();
+    let mut bytes = 0;
+    for (key, value) in range {
+        if scan.is_done(rows.len(), bytes) {
+            break;
+        }
+        bytes += key.len() + value.len();
+        rows.push((key, value));
+    }
+    rows
 }

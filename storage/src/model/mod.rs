@@ -221,6 +221,14 @@ impl Store for ModelStore {
         self.read(move |disk| keys.iter().map(|key| disk.get(key)).collect())
     }
 
+    fn get_within(
+        &self,
+        keys: Vec<Vec<u8>>,
+        most: usize,
+    ) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>> {
+        self.read(move |disk| disk.get_within(&keys, most))
+    }
+
     fn scan(&self, scan: Scan) -> BoxFuture<'static, Result<Vec<KeyValue>, StoreError>> {
         self.read(move |disk| disk.scan(&scan))
     }

@@ -161,6 +161,7 @@ pub fn read_all(folder: &Path, checks: Checks) -> Result<Rows, Refusal> {
         from: vec![Kind::Cell.byte()],
         to: vec![u8::MAX],
         limit: usize::MAX,
+        bytes: usize::MAX,
         backwards: false,
     };
     let rows = runtime().block_on(store.scan(scan));

@@ -198,6 +198,11 @@ impl LeaseManager {
         self.leases.get(id).map(|lease| &lease.row)
     }
 
+    /// Bytes of a job whose attempt is current; none of another.
+    pub fn lease_bytes(&self, id: JobId) -> usize {
+        self.leases.get(id).map_or(0, |lease| lease.job.weight())
+    }
+
     /// Attempts that are current.
     pub fn lease_count(&self) -> usize {
         self.leases.len()
