@@ -4,11 +4,11 @@
 //! begin with a start, so that neither store has an advantage in memory; whether a running process slows
 //! down shows in the rates of its first and its last tenth. Next: `drain.rs`.
 
-use crate::bench::BenchOptions;
 use crate::bench::create::{BATCH_CLIENTS, create_batch};
 use crate::bench::drain::{SLOTS, drain_due, drain_fresh};
 use crate::bench::figure::{Figure, Target, mean, per_second};
 use crate::bench::rig::Rig;
+use crate::bench::{BenchOptions, Report};
 use fencepost_core::limits::BATCH_JOBS_MAX;
 use fencepost_core::time::{Monotonic, Span};
 use futures_util::future::try_join_all;
@@ -24,26 +24,26 @@ const PATIENCE: Span = Span::from_secs(300);
 const PATIENCE_PER_JOB: Span = Span(100);
 
 /// New, used, new, used.
-pub async fn run(options: &BenchOptions) -> Result<Vec<Figure>, String> {
+pub async fn run(options: &BenchOptions, report: &mut Report<'_>) -> Result<(), String> {
+    let figure = |name, value, unit| Figure::new("passed", name, value, unit);
     let rig = Rig::start(options).await?;
     let passage = pass_through(rig, options.passed).await?;
-    let due = DUE.min(options.jobs);
-    let first = (
-        drain_fresh(options, due).await?,
-        drain_used(options, &passage.folder, due).await?,
-    );
-    let second = (
-        drain_fresh(options, due).await?,
-        drain_used(options, &passage.folder, due).await?,
-    );
-    let _ = std::fs::remove_dir_all(&passage.folder);
-    let (fresh, used) = (mean(first.0, second.0), mean(first.1, second.1));
-    let figure = |name, value, unit| Figure::new("passed", name, value, unit);
     let [first, last] = passage.rates;
-    Ok(vec![
+    report.tell([
         figure("jobs", passage.jobs as f64, "jobs"),
         figure("pass-rate-first-tenth", first, "jobs/s"),
         figure("pass-rate-last-tenth", last, "jobs/s"),
+    ])?;
+    let due = DUE.min(options.jobs);
+    let mut rates = [(0.0, 0.0); 2];
+    for turn in &mut rates {
+        turn.0 = drain_fresh(options, due).await?;
+        turn.1 = drain_used(options, &passage.folder, due).await?;
+    }
+    let _ = std::fs::remove_dir_all(&passage.folder);
+    let [first, second] = rates;
+    let (fresh, used) = (mean(first.0, second.0), mean(first.1, second.1));
+    report.tell([
         figure("drain-new", fresh, "jobs/s"),
         figure("drain-used", used, "jobs/s"),
         figure("ratio", used / fresh, "of a new store's").against(Target::AtLeast(0.9)),

@@ -4,13 +4,13 @@
 //! and rest are those of a new server process on the folder; the process that stored the jobs tells nothing.
 //! Next: `child.rs`, `drain.rs`.
 
-use crate::bench::BenchOptions;
 use crate::bench::child::ServerProcess;
 use crate::bench::create::create_batch;
 use crate::bench::drain::drain_due;
 use crate::bench::figure::{Figure, Target, mean};
 use crate::bench::late::every_second;
 use crate::bench::rig::Rig;
+use crate::bench::{BenchOptions, Report};
 use crate::clock::{Clock, SystemClock};
 use crate::gateway::{Gateway, ScheduleRequest, ShardRequest};
 use fencepost_core::ids::Slot;
@@ -36,50 +36,51 @@ const SETTLE: Span = Span::from_secs(2);
 /// A shorter look for a small run.
 const SMALL: usize = 10_000;
 
-/// A store with pending jobs, and what it costs.
+/// A store with pending jobs, and the memory of a server on it.
 struct Store {
     pending: usize,
     folder: PathBuf,
     memory: f64,
-    figures: Vec<Figure>,
 }
 
 /// Each size on its own, then drains among the fewest and the most in turns.
-pub async fn run(options: &BenchOptions) -> Result<Vec<Figure>, String> {
+pub async fn run(options: &BenchOptions, report: &mut Report<'_>) -> Result<(), String> {
     let most = MANY.min(options.jobs.saturating_mul(PENDING_PER_JOB));
-    let few = measure(options, most / 100).await?;
-    let some = measure(options, most / 10).await?;
-    let _ = std::fs::remove_dir_all(&some.folder);
-    let many = measure(options, most).await?;
-    let compared = compare(options, &few, &many).await;
-    let more = many.memory - few.memory;
-    let more = figure(many.pending, "memory-more-than-fewest", more, "MiB").against(Target::AtMost(16.0));
-    for store in [&few, &many] {
-        let _ = std::fs::remove_dir_all(&store.folder);
-    }
-    let figures = [few, some, many].into_iter().flat_map(|store| store.figures);
-    Ok(figures.chain([more]).chain(compared?).collect())
+    let few = measure(options, most / 100, report).await?;
+    let some = measure(options, most / 10, report).await?;
+    remove(&some);
+    let many = measure(options, most, report).await?;
+    let more = figure(many.pending, "memory-more-than-fewest", many.memory - few.memory, "MiB");
+    report.tell([more.against(Target::AtMost(16.0))])?;
+    report.tell(compare(options, &few, &many).await?)?;
+    remove(&few);
+    remove(&many);
+    Ok(())
+}
+
+fn remove(store: &Store) {
+    let _ = std::fs::remove_dir_all(&store.folder);
 }
 
 fn figure(pending: usize, name: &'static str, value: f64, unit: &'static str) -> Figure {
     Figure::new(format!("pending-{pending}"), name, value, unit)
 }
 
-async fn measure(options: &BenchOptions, pending: usize) -> Result<Store, String> {
+async fn measure(options: &BenchOptions, pending: usize, report: &mut Report<'_>) -> Result<Store, String> {
     let rig = Rig::start(options).await?;
     store_pending(&rig, pending).await?;
     let due_at = store_first(&rig).await?;
     let folder = rig.close().await;
-    let (mut figures, memory) = observe(options, &folder, pending, due_at).await?;
+    let (figures, memory) = observe(options, &folder, pending, due_at).await?;
+    report.tell(figures)?;
     let rig = Rig::open(options, folder).await?;
     rig.store()?.compact().map_err(|error| error.to_string())?;
     let disk = rig.store()?.disk_bytes() as f64 / pending as f64;
-    figures.push(figure(pending, "disk", disk, "bytes/job").against(Target::AtMost(200.0)));
+    report.tell([figure(pending, "disk", disk, "bytes/job").against(Target::AtMost(200.0))])?;
     Ok(Store {
         pending,
         folder: rig.close().await,
         memory,
-        figures,
     })
 }
 

@@ -5,7 +5,9 @@
 use crate::bench::{self, BenchOptions};
 use crate::problem::Exit;
 use crate::process::say::say;
+use crate::process::signals::Signals;
 use crate::process::threads;
+use futures_util::future::{Either, select};
 use std::path::PathBuf;
 
 /// Arguments of `bench`.
@@ -36,10 +38,7 @@ impl BenchArgs {
             passed: self.jobs.map_or(bench::PASSED_DEFAULT, |jobs| jobs as usize),
             lanes,
         };
-        let measured = threads::main_system().block_on(async move {
-            std::fs::create_dir_all(&options.folder).map_err(|error| error.to_string())?;
-            bench::run(&options, &mut std::io::stdout()).await
-        });
+        let measured = threads::main_system().block_on(measure(options));
         match measured {
             Ok(()) => Exit::Ok,
             Err(why) => {
@@ -48,4 +47,21 @@ impl BenchArgs {
             }
         }
     }
+}
+
+/// In a folder of this run alone, which is removed also when a signal ends it early.
+async fn measure(mut options: BenchOptions) -> Result<(), String> {
+    let mut signals = Signals::listen().map_err(|error| error.to_string())?;
+    options.folder.push(format!("run-{}", std::process::id()));
+    std::fs::create_dir_all(&options.folder).map_err(|error| format!("{}: {error}", options.folder.display()))?;
+    let measured = {
+        let mut out = std::io::stdout();
+        let measuring = Box::pin(bench::run(&options, &mut out));
+        match select(measuring, Box::pin(signals.next())).await {
+            Either::Left((measured, _)) => measured,
+            Either::Right(((), _)) => Err("stopped by a signal; what was not printed was not measured".to_owned()),
+        }
+    };
+    let _ = std::fs::remove_dir_all(&options.folder);
+    measured
 }

@@ -12,7 +12,7 @@ pub mod say;
 #[cfg(not(madsim))]
 pub mod serve;
 #[cfg(not(madsim))]
-mod signals;
+pub(crate) mod signals;
 #[cfg(all(feature = "test-switches", not(madsim)))]
 pub mod switches;
 #[cfg(not(madsim))]
