@@ -5,7 +5,7 @@
 
 use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::{Generation, Incarnation, JobId, ShardId, ShardMap, Slot};
-use fencepost_core::job::Job;
+use fencepost_core::job::{AttemptRecord, Job};
 use fencepost_core::lease_manager::io::{CancelAnswer, CreateItem, Created, Settlement};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
@@ -214,6 +214,8 @@ pub trait Gateway: Send + Sync + 'static {
     /// Jobs of a range after an id. At most `limit`, at most `SCAN_ROWS_MAX`; no filters (the API
     /// applies them to what was read, F35).
     fn jobs(&self, range: JobRange, after: Option<JobId>, limit: usize) -> Answer<Page<JobView, JobId>>;
+    /// Ended attempts of a job after a number, oldest first. `None` where there is no such job.
+    fn attempts(&self, id: JobId, after: u32, limit: usize) -> Answer<Option<Page<AttemptRecord, u32>>>;
     /// One schedule.
     fn schedule(&self, name: (Name, Name)) -> Answer<Option<ScheduleFacts>>;
     /// Schedules after (tenant, name) in key order (slot, tenant, name).

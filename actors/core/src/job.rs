@@ -166,7 +166,8 @@ pub struct Job {
     pub refunded: u32,
     /// Number that the next attempt gets, counted from 1.
     pub attempt_next: u32,
-    /// Newest attempts that have ended, oldest first, at most `ATTEMPT_RECORDS_MAX`.
+    /// Newest attempts that have ended, oldest first, at most `ATTEMPT_RECORDS_MAX`; older ones lie in
+    /// rows of their own (`AttemptsRow`).
     pub attempts: Vec<AttemptRecord>,
     /// When someone asked to cancel it while it ran.
     pub cancel_requested_at: Option<StoreTime>,

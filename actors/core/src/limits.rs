@@ -82,6 +82,8 @@ pub const ATTEMPT_COUNT_MAX: u32 = 1_000;
 pub const ATTEMPT_COUNT_DEFAULT: u32 = 5;
 /// Attempt records kept inside the job row (the newest).
 pub const ATTEMPT_RECORDS_MAX: usize = 16;
+/// Attempt records of one row of their own, where older ones go when the job row is full.
+pub const ATTEMPT_PAGE_RECORDS: u32 = 8;
 /// First retry delay by default.
 pub const BACKOFF_FIRST_MS: u64 = 1_000;
 /// Longest retry delay by default.
@@ -171,6 +173,8 @@ pub const READY_LOADS_MAX: usize = 64;
 pub const WORKER_LOST_WAIT_MS_MAX: u64 = 2_000;
 /// Jobs in one page of the sweep that purges and audits.
 pub const SWEEP_ROWS: usize = 256;
+/// Row writes of one page of the sweep above which a job with pages of attempts is left for the next walk.
+pub const SWEEP_WRITES_MAX: usize = 2_048;
 /// Pause between pages of the sweep.
 pub const SWEEP_PAUSE_MS: u64 = 5_000;
 /// Pause between pages of the sweep while most of a page was to be purged.
@@ -265,6 +269,10 @@ const _: () = assert!(LEASE_MARGIN_MS < HEARTBEAT_MS);
 const _: () = assert!(
     PAYLOAD_BYTES_MAX + (64 << 10) + (ATTEMPT_RECORDS_MAX * (OUTPUT_TAIL_BYTES_MAX + ERROR_BYTES_MAX + 512))
         <= ROW_BYTES_MAX
+);
+const _: () = assert!(
+    (ATTEMPT_PAGE_RECORDS as usize) < ATTEMPT_RECORDS_MAX
+        && ATTEMPT_PAGE_RECORDS as usize * (OUTPUT_TAIL_BYTES_MAX + ERROR_BYTES_MAX + 512) <= ROW_BYTES_MAX
 );
 const _: () = assert!(SHARD_COUNT_DEFAULT <= SHARD_COUNT_MAX && (SHARD_COUNT_MAX as u32) <= SLOT_COUNT);
 const _: () = assert!(PAYLOAD_BYTES_MAX * 4 / 3 < BODY_BYTES_MAX);

@@ -5,7 +5,8 @@
 
 use crate::fate::FateRow;
 use crate::ids::{BatchNo, Epoch, Generation, Holder, Incarnation, JobId, Scope, ShardId, Slot, Token, WorkerId};
-use crate::job::Job;
+use crate::job::{AttemptRecord, Job};
+use crate::limits::ATTEMPT_PAGE_RECORDS;
 use crate::name::Name;
 use crate::schedule::{BacklogRow, CursorRow, EditRow, ScheduleDefinition};
 use crate::time::{Span, StoreTime};
@@ -42,6 +43,8 @@ pub enum Row {
     Key(Box<KeyRow>),
     /// A job given up (writer: LeaseManager).
     DeadLetter(DeadLetterRow),
+    /// Ended attempts for which the job's row has no room any more (writer: LeaseManager).
+    Attempts(Box<AttemptsRow>),
     /// A low-water mark (writer: the range's own).
     Mark(MarkRow),
     /// A row that could not be read or evaluated (writer: the one that met it).
@@ -79,6 +82,8 @@ pub enum RowKey {
     Key(Slot, Name, Arc<str>),
     /// By id.
     DeadLetter(JobId),
+    /// Job and page.
+    Attempts(JobId, u32),
     /// By shard and range.
     Mark(ShardId, MarkRange),
     /// By shard and the raw key of the row it names.
@@ -216,6 +221,29 @@ pub struct DeadLetterRow {
     pub at: StoreTime,
 }
 
+/// Ended attempts of a job, written once when the job's row is full and deleted with the job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AttemptsRow {
+    /// Job.
+    pub id: JobId,
+    /// Which numbers: see `page_of`.
+    pub page: u32,
+    /// Oldest first, at most `ATTEMPT_PAGE_RECORDS`.
+    pub records: Vec<AttemptRecord>,
+}
+
+impl AttemptsRow {
+    /// The page on which an attempt of this number lies, once it is not in the job's row.
+    pub fn page_of(no: u32) -> u32 {
+        no.saturating_sub(1) / ATTEMPT_PAGE_RECORDS
+    }
+
+    /// How many pages may lie beside a job's row: those before its oldest record.
+    pub fn count_of(job: &Job) -> u32 {
+        job.attempts.first().map_or(0, |oldest| AttemptsRow::page_of(oldest.no))
+    }
+}
+
 /// Ranges with a low-water mark.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MarkRange {
@@ -310,6 +338,7 @@ impl Row {
             Row::Parked(r) => RowKey::Parked(r.id),
             Row::Key(r) => RowKey::Key(Slot::of_key(&r.tenant, &r.key), r.tenant.clone(), r.key.clone()),
             Row::DeadLetter(r) => RowKey::DeadLetter(r.id),
+            Row::Attempts(r) => RowKey::Attempts(r.id, r.page),
             Row::Mark(r) => RowKey::Mark(r.shard, r.range.clone()),
             Row::Quarantine(r) => RowKey::Quarantine(r.shard, r.key.clone()),
         }

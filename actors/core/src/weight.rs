@@ -3,7 +3,7 @@
 //! Owns: the estimates. Must never: be exact, or walk over more than a row. Next: `limits.rs`,
 //! `lease_manager/window.rs`, `scheduler_shard/step.rs`.
 
-use crate::job::{Job, JobSpec};
+use crate::job::{AttemptRecord, Job, JobSpec};
 use crate::machine::Write;
 use crate::row::Row;
 use crate::target::Target;
@@ -37,11 +37,15 @@ impl JobSpec {
 impl Job {
     /// Bytes, its attempts included.
     pub fn weight(&self) -> usize {
-        let records = self.attempts.iter().map(|record| {
-            let error = record.error.as_ref().map_or(0, |error| error.len());
-            record.output.len() + error + RECORD
-        });
-        self.spec.weight() + records.sum::<usize>()
+        self.spec.weight() + self.attempts.iter().map(AttemptRecord::weight).sum::<usize>()
+    }
+}
+
+impl AttemptRecord {
+    /// Bytes.
+    pub fn weight(&self) -> usize {
+        let error = self.error.as_ref().map_or(0, |error| error.len());
+        self.output.len() + error + RECORD
     }
 }
 
@@ -64,6 +68,7 @@ impl Row {
             | Row::Key(_)
             | Row::DeadLetter(_)
             | Row::Mark(_) => ROW,
+            Row::Attempts(row) => ROW + row.records.iter().map(AttemptRecord::weight).sum::<usize>(),
             Row::Quarantine(row) => ROW + row.key.len() + row.reason.len(),
         }
     }

@@ -259,10 +259,9 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
 
 async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let (client, times) = (Client::new(&args.server)?, Times::of(&args.times)?);
-    let plain = args.tag.is_none() && args.schedule.is_none();
     let (path, state) = match args.state.as_deref() {
-        Some("dead") if plain => ("/v1/dead", None),
-        Some("uncertain") if plain => ("/v1/uncertain", None),
+        Some("dead") => ("/v1/dead", None),
+        Some("uncertain") => ("/v1/uncertain", None),
         _ => ("/v1/jobs", args.state.clone()),
     };
     let params = [
@@ -327,14 +326,15 @@ fn is_settled(job: &Value) -> bool {
 
 async fn logs(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
-    let reply = client.call(Call::get(&one.path("/logs"))).await?;
+    let items = collect(&client, &one.path("/logs"), &[], usize::MAX).await?;
     if one.output.output != Format::Text {
-        show_one(out, one.output.output, &reply.body, &times)?;
+        let body = serde_json::to_vec(&serde_json::json!({ "items": items }));
+        let body = body.map_err(|error| Failure::unreadable(&error))?;
+        show_one(out, one.output.output, &body, &times)?;
         return Ok(Exit::Ok);
     }
-    let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
-    let items = value.get("items").and_then(Value::as_array);
-    for item in items.into_iter().flatten() {
+    for item in &items {
+        let item: &Value = &serde_json::from_str(item.get()).map_err(|error| Failure::unreadable(&error))?;
         let (attempt, result, error) = (
             cell(item, &["attempt"]),
             cell(item, &["result"]),

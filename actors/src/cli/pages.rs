@@ -28,10 +28,8 @@ pub async fn collect(
     let mut cursor = None;
     loop {
         let mut all = params.to_vec();
-        if limit != usize::MAX {
-            let want = (limit - items.len()).min(PAGE_ITEMS_MAX);
-            all.extend([("limit", Some(want.to_string())), ("cursor", cursor.take())]);
-        }
+        let want = (limit - items.len()).min(PAGE_ITEMS_MAX);
+        all.extend([("limit", Some(want.to_string())), ("cursor", cursor.take())]);
         let reply = client.call(Call::get(&with_query(path, &all))).await?;
         let page: Page = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
         items.extend(page.items);

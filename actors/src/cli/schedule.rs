@@ -91,6 +91,21 @@ pub struct CreateArgs {
 /// Arguments of `schedule list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
+    /// Only active, paused, finished or quarantined ones, with commas between them.
+    #[arg(long, value_name = "STATUSES")]
+    status: Option<String>,
+    /// Only with a target of this kind: http, command or handler, with commas between them.
+    #[arg(long, value_name = "KINDS")]
+    target: Option<String>,
+    /// Only those whose jobs wait in this queue.
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// Only those whose jobs have this tag.
+    #[arg(long, value_name = "WORD")]
+    tag: Option<String>,
+    /// Only those whose name begins so.
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
     /// At most this many.
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
@@ -198,6 +213,9 @@ pub struct FatesArgs {
     /// Another life of the name.
     #[arg(long, value_name = "HEX")]
     incarnation: Option<String>,
+    /// Only these fates, with commas between them.
+    #[arg(long, value_name = "FATES")]
+    fate: Option<String>,
     /// At most this many stretches.
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
@@ -321,7 +339,14 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
 
 async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let (client, times) = (Client::new(&args.server)?, Times::of(&args.times)?);
-    let items = collect(&client, "/v1/schedules", &[], args.limit as usize).await?;
+    let params = [
+        ("status", args.status.clone()),
+        ("target", args.target.clone()),
+        ("queue", args.queue.clone()),
+        ("tag", args.tag.clone()),
+        ("prefix", args.prefix.clone()),
+    ];
+    let items = collect(&client, "/v1/schedules", &params, args.limit as usize).await?;
     show_list(out, args.output.output, &items, COLUMNS, &times)?;
     Ok(Exit::Ok)
 }
@@ -381,6 +406,7 @@ async fn fates(args: &FatesArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
         ("from", args.from.clone()),
         ("to", args.to.clone()),
         ("incarnation", args.incarnation.clone()),
+        ("fate", args.fate.clone()),
     ];
     let items = collect(&client, &one.path("/fates"), &params, args.limit as usize).await?;
     show_list(out, one.output.output, &items, FATE_COLUMNS, &times)?;

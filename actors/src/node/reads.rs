@@ -10,11 +10,11 @@ use crate::node::gateway::NodeGateway;
 use crate::shell::fetch::{BadRow, SharedStore, read_all, read_page, read_rows, read_rows_within};
 use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::{Incarnation, JobId, ShardId, ShardMap, Slot};
-use fencepost_core::job::JobState;
+use fencepost_core::job::{AttemptRecord, JobState};
 use fencepost_core::limits;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
-use fencepost_core::row::{QuarantineRow, Row, RowKey};
+use fencepost_core::row::{AttemptsRow, QuarantineRow, Row, RowKey};
 use fencepost_core::schedule::{CursorRow, EditRow};
 use fencepost_core::scheduler_shard::view_of;
 use fencepost_core::time::{Span, StoreTime};
@@ -65,6 +65,11 @@ impl Gateway for NodeGateway {
     fn jobs(&self, range: JobRange, after: Option<JobId>, limit: usize) -> Answer<Page<JobView, JobId>> {
         let store = self.store.clone();
         Box::pin(async move { read_job_page(&store, range, after, limit.min(limits::SCAN_ROWS_MAX)).await })
+    }
+
+    fn attempts(&self, id: JobId, after: u32, limit: usize) -> Answer<Option<Page<AttemptRecord, u32>>> {
+        let store = self.store.clone();
+        Box::pin(async move { read_attempts(&store, id, after, limit).await })
     }
 
     fn schedule(&self, name: (Name, Name)) -> Answer<Option<ScheduleFacts>> {
@@ -226,6 +231,36 @@ async fn read_job_page(
         items,
         next: ids.last().copied().filter(|_| goes_on),
     })
+}
+
+/// The job's row first: a record that moves to a page meanwhile is in both and shown once.
+async fn read_attempts(
+    store: &SharedStore,
+    id: JobId,
+    after: u32,
+    limit: usize,
+) -> Result<Option<Page<AttemptRecord, u32>>, Refusal> {
+    let Some(Row::Job(job)) = read_one(store, RowKey::Job(id)).await? else {
+        return Ok(None);
+    };
+    let range = KeyRange::attempts(id, AttemptsRow::page_of(after.saturating_add(1)));
+    let pages = limit.div_ceil(limits::ATTEMPT_PAGE_RECORDS as usize) + 1;
+    let page = read_page(store, range, pages.min(limits::SCAN_ROWS_MAX))
+        .await
+        .map_err(away)?;
+    let older = page.rows.into_iter().flat_map(|(_, row)| match row {
+        Row::Attempts(row) => row.records,
+        _ => Vec::new(),
+    });
+    let mut items: Vec<AttemptRecord> = older.filter(|record| record.no > after).collect();
+    if page.next.is_none() {
+        let newest = items.last().map_or(after, |record| record.no);
+        items.extend(job.attempts.into_iter().filter(|record| record.no > newest));
+    }
+    let is_cut = items.len() > limit || page.next.is_some();
+    items.truncate(limit);
+    let next = items.last().filter(|_| is_cut).map(|record| record.no);
+    Ok(Some(Page { items, next }))
 }
 
 fn id_of(row: &Row) -> Option<JobId> {

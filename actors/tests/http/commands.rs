@@ -200,6 +200,14 @@ fn a_crontab_is_imported_once() {
         assert_eq!(again[1]["result"], "exists", "{again}");
         let list = json(&world, &["schedule", "list"]).await;
         assert_eq!(list.as_array().unwrap().len(), 2);
+        let commands = json(
+            &world,
+            &["schedule", "list", "--target", "command", "--status", "active"],
+        )
+        .await;
+        assert_eq!(commands, list);
+        let prefixed = json(&world, &["schedule", "list", "--prefix", "no-such-"]).await;
+        assert_eq!(prefixed.as_array().unwrap().len(), 0);
         let name = first[2]["name"].as_str().unwrap();
         let (_, out, err) = fencepost(&world, &["schedule", "run-now", name, "-o", "json"]).await;
         let ran: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));

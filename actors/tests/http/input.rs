@@ -363,7 +363,7 @@ fn wrong_parameters_ids_and_names_are_named() {
             ("/v1/jobs?queue=a%20b", 400, "name_invalid", "queue"),
             ("/v1/jobs?cursor=x", 400, "cursor_invalid", "cursor"),
             ("/v1/jobs?nope=1", 400, "parameter_unknown", "nope"),
-            ("/v1/dead?tag=x", 400, "parameter_unknown", "tag"),
+            ("/v1/dead?state=dead", 400, "parameter_unknown", "state"),
             ("/v1/jobs/job_x", 404, "job_not_found", "id"),
             ("/v1/jobs/%ff", 400, "path_invalid", ""),
             ("/v1/schedules/a%20b", 400, "name_invalid", "name"),

@@ -15,19 +15,19 @@ async fn fill(world: &World) {
     assert_eq!(reply.json()["created"], 60);
 }
 
+/// What an item of a list is known by.
+fn name_of(item: &Value) -> String {
+    let named = ["id", "name", "from"].iter().find_map(|key| item[key].as_str());
+    named.map_or_else(|| item["attempt"].to_string(), str::to_owned)
+}
+
 /// Ids of all pages, and how many pages there were.
 async fn walk(world: &World, path: &str) -> (Vec<String>, usize) {
     let (mut ids, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
     loop {
         let page = world.get(&format!("{path}{cursor}")).await.json();
         pages += 1;
-        ids.extend(
-            page["items"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|job| job["id"].as_str().unwrap().to_owned()),
-        );
+        ids.extend(page["items"].as_array().unwrap().iter().map(name_of));
         match page.get("next").and_then(Value::as_str) {
             Some(next) => cursor = format!("&cursor={next}"),
             None => return (ids, pages),
@@ -87,5 +87,107 @@ fn jobs_of_a_schedule_are_found_by_its_name() {
             (Some("s"), Some("run_now"))
         );
         assert_eq!(walk(&world, "/v1/jobs?schedule=other").await.0.len(), 0);
+    });
+}
+
+#[test]
+fn every_list_has_a_cursor_and_a_limit_of_a_thousand() {
+    run(async {
+        let world = World::new().await;
+        let body = json!({ "name": "s", "every": "1h", "job": { "target": { "type": "handler", "name": "noop" } } });
+        assert_eq!(world.post("/v1/schedules", &body.to_string()).await.status, 201);
+        let id = world.make(r#"{"target":{"type":"handler","name":"noop"}}"#).await;
+        world.wait(&id).await;
+        let job = format!("/v1/jobs/{id}");
+        for path in [
+            "/v1/jobs",
+            "/v1/dead",
+            "/v1/uncertain",
+            "/v1/schedules",
+            "/v1/schedules/s/fates",
+            &format!("{job}/attempts"),
+            &format!("{job}/logs"),
+        ] {
+            assert_eq!(world.get(&format!("{path}?limit=1000")).await.status, 200, "{path}");
+            for (query, field) in [
+                ("limit=0", "limit"),
+                ("limit=1001", "limit"),
+                ("cursor=%20", "cursor"),
+                ("no=1", "no"),
+            ] {
+                let reply = world.get(&format!("{path}?{query}")).await;
+                assert_eq!((reply.status, reply.field().as_str()), (400, field), "{path}?{query}");
+            }
+        }
+    });
+}
+
+#[test]
+fn schedules_are_listed_by_status_target_queue_tag_and_name() {
+    run(async {
+        let world = World::new().await;
+        for n in 0..30 {
+            let target = match n % 3 {
+                0 => json!({ "type": "handler", "name": "noop" }),
+                1 => json!({ "type": "http", "url": "http://127.0.0.1:9999/" }),
+                _ => json!({ "type": "command", "argv": ["/bin/true"] }),
+            };
+            let tag = if n % 2 == 0 { "even" } else { "odd" };
+            let job = json!({ "target": target, "tags": [tag], "queue": if n < 10 { "low" } else { "high" } });
+            let body = json!({ "name": format!("s{n:02}"), "every": "1h", "job": job, "paused": n == 7 });
+            let reply = world.post("/v1/schedules", &body.to_string()).await;
+            assert_eq!(reply.status, 201, "{:?}", reply.body);
+        }
+        let names = async |filter: &str| walk(&world, &format!("/v1/schedules?limit=4{filter}")).await.0;
+        let all = names("").await;
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 30, "{all:?}");
+        assert_eq!(all.len(), 30);
+        assert_eq!(names("&target=http").await.len(), 10);
+        assert_eq!(names("&target=http,command").await.len(), 20);
+        assert_eq!(names("&status=paused").await, ["s07"]);
+        assert_eq!(names("&status=active").await.len(), 29);
+        assert_eq!(names("&prefix=s1").await.len(), 10);
+        assert_eq!(names("&prefix=s1&tag=even&queue=high").await.len(), 5);
+        assert_eq!(names("&queue=none").await.len(), 0);
+        for (query, field) in [
+            ("status=gone", "status"),
+            ("target=ftp", "target"),
+            ("prefix=%2F", "prefix"),
+        ] {
+            let reply = world.get(&format!("/v1/schedules?{query}")).await;
+            assert_eq!((reply.status, reply.field().as_str()), (400, field), "{query}");
+        }
+    });
+}
+
+#[test]
+fn every_attempt_of_a_job_is_listed_page_by_page() {
+    run(async {
+        let world = World::new().await;
+        let retry = json!({ "attempts": 45, "backoff": "1ms", "cap": "1ms" });
+        let body = json!({ "target": { "type": "handler", "name": "fail" }, "retry": retry });
+        let id = world.make(&body.to_string()).await;
+        assert_eq!(world.wait(&id).await["attempt_count"], 45);
+        let all: Vec<String> = (1..=45).map(|no| no.to_string()).collect();
+        for limit in [1, 8, 11, 45, 1_000] {
+            let walked = walk(&world, &format!("/v1/jobs/{id}/attempts?limit={limit}")).await;
+            assert_eq!(walked.0, all, "limit {limit}");
+            assert_eq!(walked.1, 45_usize.div_ceil(limit), "limit {limit}");
+        }
+        assert_eq!(walk(&world, &format!("/v1/jobs/{id}/logs?limit=1000")).await.0, all);
+        let failed = walk(
+            &world,
+            &format!("/v1/jobs/{id}/attempts?limit=9&result=failed,timed_out"),
+        )
+        .await
+        .0;
+        assert_eq!(failed.len(), 45);
+        assert_eq!(
+            walk(&world, &format!("/v1/jobs/{id}/attempts?limit=9&result=succeeded"))
+                .await
+                .0
+                .len(),
+            0
+        );
     });
 }

@@ -11,8 +11,8 @@ use fencepost_core::job::{
 };
 use fencepost_core::name::Name;
 use fencepost_core::row::{
-    AssignmentRow, CellRow, DeadLetterRow, KeyRow, LeasedRow, MarkRange, MarkRow, ParkedRow, QuarantineRow, ReadyRow,
-    Row, RowKey, WaitRow,
+    AssignmentRow, AttemptsRow, CellRow, DeadLetterRow, KeyRow, LeasedRow, MarkRange, MarkRow, ParkedRow,
+    QuarantineRow, ReadyRow, Row, RowKey, WaitRow,
 };
 use fencepost_core::schedule::ScheduleDefinition;
 use fencepost_core::target::{CommandTarget, HttpTarget, Payload, PayloadKind, Target};
@@ -354,6 +354,8 @@ fn small() -> BoxedStrategy<Row> {
         leased().prop_map(|row| Row::Leased(Box::new(row))),
         (job_id(), time()).prop_map(|(id, at)| Row::Parked(ParkedRow { id, at })),
         (job_id(), time()).prop_map(|(id, at)| Row::DeadLetter(DeadLetterRow { id, at })),
+        (job_id(), any::<u32>(), vec(attempt(), 1..9))
+            .prop_map(|(id, page, records)| Row::Attempts(Box::new(AttemptsRow { id, page, records }))),
         key.prop_map(|((tenant, key, job), digest, created_at)| {
             Row::Key(Box::new(KeyRow {
                 tenant,

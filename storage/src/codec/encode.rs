@@ -44,6 +44,7 @@ pub fn encode_row(row: &Row, out: &mut Vec<u8>) {
         Row::Parked(row) => small_rows::put_parked(row, &mut fields),
         Row::Key(row) => small_rows::put_key(row, &mut fields),
         Row::DeadLetter(row) => small_rows::put_dead_letter(row, &mut fields),
+        Row::Attempts(row) => job_row::put_attempts(row, &mut fields),
         Row::Mark(row) => small_rows::put_mark(row, &mut fields),
         Row::Quarantine(row) => small_rows::put_quarantine(row, &mut fields),
     }

@@ -9,7 +9,10 @@ use super::spec::{put_spec, take_shared_spec};
 use super::wire::{In, Out, checked_time};
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{AttemptRecord, AttemptResult, FireCause, Job, JobState, Origin, Place};
-use fencepost_core::limits::{ATTEMPT_RECORDS_MAX, ERROR_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
+use fencepost_core::limits::{
+    ATTEMPT_PAGE_RECORDS, ATTEMPT_RECORDS_MAX, ERROR_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX,
+};
+use fencepost_core::row::AttemptsRow;
 use fencepost_core::time::Span;
 
 const HAS_ORIGIN: u8 = 1;
@@ -237,6 +240,20 @@ fn take_place(input: &mut In<'_>) -> Result<Place, RowError> {
         4 => Place::DeadLetter { at: input.time()? },
         5 => Place::None,
         _ => return Err(RowError::Illegal("place")),
+    })
+}
+
+/// Ended attempts that the job's row has no room for.
+pub(super) fn put_attempts(row: &AttemptsRow, out: &mut Out<'_>) {
+    out.list(&row.records, |out, attempt| put_attempt(attempt, out));
+}
+
+/// The same, read.
+pub(super) fn take_attempts((id, page): (JobId, u32), input: &mut In<'_>) -> Result<AttemptsRow, RowError> {
+    Ok(AttemptsRow {
+        id,
+        page,
+        records: input.list(ATTEMPT_PAGE_RECORDS as usize, "attempts", take_attempt)?,
     })
 }
 

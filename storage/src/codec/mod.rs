@@ -106,6 +106,7 @@ fn decode_v1(key: RowKey, input: &mut In<'_>) -> Result<Row, RowError> {
         RowKey::Parked(id) => Row::Parked(small_rows::take_parked(id, input)?),
         RowKey::Key(_, tenant, key) => Row::Key(Box::new(small_rows::take_key((tenant, key), input)?)),
         RowKey::DeadLetter(id) => Row::DeadLetter(small_rows::take_dead_letter(id, input)?),
+        RowKey::Attempts(id, page) => Row::Attempts(Box::new(job_row::take_attempts((id, page), input)?)),
         RowKey::Mark(shard, range) => Row::Mark(small_rows::take_mark((shard, range), input)?),
         RowKey::Quarantine(shard, raw) => Row::Quarantine(Box::new(small_rows::take_quarantine((shard, raw), input)?)),
     })

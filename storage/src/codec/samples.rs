@@ -12,8 +12,8 @@ use fencepost_core::job::{
 };
 use fencepost_core::name::Name;
 use fencepost_core::row::{
-    AssignmentRow, CellRow, DeadLetterRow, KeyRow, LeasedRow, MarkRange, MarkRow, ParkedRow, QuarantineRow, ReadyRow,
-    Row, RowKey, ScopeRow, WaitRow,
+    AssignmentRow, AttemptsRow, CellRow, DeadLetterRow, KeyRow, LeasedRow, MarkRange, MarkRow, ParkedRow,
+    QuarantineRow, ReadyRow, Row, RowKey, ScopeRow, WaitRow,
 };
 use fencepost_core::schedule::{
     BackfillMark, BacklogRow, CursorRow, EditKind, EditRow, Exclusion, GapPolicy, KeptOccurrence, MisfirePolicy,
@@ -143,8 +143,8 @@ fn http_spec() -> JobSpec {
     }
 }
 
-fn full_job() -> Job {
-    let attempt = |no, result, error: Option<&str>| AttemptRecord {
+fn attempt(no: u32, result: AttemptResult, error: Option<&str>) -> AttemptRecord {
+    AttemptRecord {
         no,
         token: token(),
         worker: worker(),
@@ -153,7 +153,10 @@ fn full_job() -> Job {
         result,
         error: error.map(Arc::from),
         output: Arc::from(b"out".as_slice()),
-    };
+    }
+}
+
+fn full_job() -> Job {
     Job {
         id: id(2),
         version: 0x0102_0304_0506_0708,
@@ -336,6 +339,14 @@ fn place_rows() -> Vec<Row> {
         })),
         Row::Parked(ParkedRow { id: id(1), at: AT }),
         Row::DeadLetter(DeadLetterRow { id: id(2), at: AT }),
+        Row::Attempts(Box::new(AttemptsRow {
+            id: id(2),
+            page: 1,
+            records: vec![
+                attempt(9, AttemptResult::TimedOut, Some("too slow")),
+                attempt(10, AttemptResult::HandedBack, None),
+            ],
+        })),
         Row::Mark(MarkRow {
             shard: ShardId(4),
             range: MarkRange::Ready(name("mail"), name("acme")),

@@ -58,7 +58,7 @@ impl Space {
             Kind::Definition | Kind::Cursor | Kind::Backlog | Kind::Fate | Kind::Edit | Kind::Quarantine => {
                 Space::Schedules
             }
-            Kind::Job | Kind::Key | Kind::DeadLetter | Kind::Parked => Space::Jobs,
+            Kind::Job | Kind::Key | Kind::DeadLetter | Kind::Parked | Kind::Attempts => Space::Jobs,
             Kind::Wait | Kind::Ready | Kind::Leased | Kind::Mark => Space::Places,
         }
     }

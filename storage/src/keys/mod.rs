@@ -49,6 +49,8 @@ pub enum Kind {
     DeadLetter = 0x32,
     /// See `Row::Parked`.
     Parked = 0x33,
+    /// See `Row::Attempts`.
+    Attempts = 0x34,
     /// See `Row::Wait`.
     Wait = 0x40,
     /// See `Row::Ready`.
@@ -60,7 +62,7 @@ pub enum Kind {
 }
 
 /// Every kind, in byte order.
-pub const KINDS: [Kind; 18] = [
+pub const KINDS: [Kind; 19] = [
     Kind::Scope,
     Kind::Chain,
     Kind::Cell,
@@ -75,6 +77,7 @@ pub const KINDS: [Kind; 18] = [
     Kind::Key,
     Kind::DeadLetter,
     Kind::Parked,
+    Kind::Attempts,
     Kind::Wait,
     Kind::Ready,
     Kind::Leased,
@@ -115,6 +118,7 @@ impl Kind {
             RowKey::Parked(_) => Kind::Parked,
             RowKey::Key(..) => Kind::Key,
             RowKey::DeadLetter(_) => Kind::DeadLetter,
+            RowKey::Attempts(..) => Kind::Attempts,
             RowKey::Mark(..) => Kind::Mark,
             RowKey::Quarantine(..) => Kind::Quarantine,
         }
@@ -154,6 +158,10 @@ pub fn write_key(key: &RowKey, out: &mut Vec<u8>) {
             out.extend_from_slice(&version.to_be_bytes());
         }
         RowKey::Job(id) | RowKey::Leased(id) | RowKey::Parked(id) | RowKey::DeadLetter(id) => put_job(out, id),
+        RowKey::Attempts(id, page) => {
+            put_job(out, id);
+            out.extend_from_slice(&page.to_be_bytes());
+        }
         RowKey::Wait(shard, at, id) => {
             put_shard(out, *shard);
             put_time(out, *at);

@@ -57,6 +57,7 @@ impl<'a> Parts<'a> {
             Kind::Leased => RowKey::Leased(self.job()?),
             Kind::Parked => RowKey::Parked(self.job()?),
             Kind::DeadLetter => RowKey::DeadLetter(self.job()?),
+            Kind::Attempts => RowKey::Attempts(self.job()?, u32::from_be_bytes(self.array()?)),
             Kind::Wait => RowKey::Wait(self.shard()?, self.time()?, self.job()?),
             Kind::Ready => RowKey::Ready(ReadyRow {
                 shard: self.shard()?,

@@ -3,9 +3,9 @@
 //! Owns: the bounds, half-open. Must never: miss a row of its kind or reach into a neighbour's.
 //! Next: `store.rs` (`Scan`).
 
-use super::{Kind, put_class, put_life, put_schedule, put_shard, put_time};
+use super::{Kind, key_bytes, put_class, put_life, put_schedule, put_shard, put_time};
 use crate::store::Scan;
-use fencepost_core::ids::{Incarnation, ShardId, Slot};
+use fencepost_core::ids::{Incarnation, JobId, ShardId, Slot};
 use fencepost_core::name::Name;
 use fencepost_core::row::RowKey;
 use fencepost_core::time::StoreTime;
@@ -48,7 +48,7 @@ impl KeyRange {
     }
 
     /// All rows of a kind whose keys begin with a slot (`Definition`, `Cursor`, `Backlog`, `Fate`,
-    /// `Edit`, `Job`, `Key`, `DeadLetter`, `Parked`, `Leased`).
+    /// `Edit`, `Job`, `Key`, `DeadLetter`, `Parked`, `Attempts`, `Leased`).
     pub fn of_slots(kind: Kind, slots: Slots) -> KeyRange {
         let bound = |slot: u32| {
             let mut key = vec![kind.byte()];
@@ -71,6 +71,16 @@ impl KeyRange {
     /// Jobs of a slot range.
     pub fn jobs(slots: Slots) -> KeyRange {
         KeyRange::of_slots(Kind::Job, slots)
+    }
+
+    /// Attempts of a job that are not in its row any more, from this page on.
+    pub fn attempts(id: JobId, page: u32) -> KeyRange {
+        let mut whole = vec![Kind::Attempts.byte()];
+        whole.extend_from_slice(id.as_bytes());
+        KeyRange {
+            from: key_bytes(&RowKey::Attempts(id, page)),
+            ..KeyRange::prefix(whole)
+        }
     }
 
     /// Leased rows of a slot range.

@@ -56,6 +56,15 @@ proptest! {
     }
 
     #[test]
+    fn a_job_has_its_own_pages_of_attempts(id in arbitrary::job_id(), other in arbitrary::job_id(), from in 0_u32..9) {
+        let range = KeyRange::attempts(id, from);
+        for page in [0, from, from + 1, u32::MAX] {
+            prop_assert_eq!(range.contains(&key_bytes(&RowKey::Attempts(id, page))), page >= from);
+            prop_assert_eq!(range.contains(&key_bytes(&RowKey::Attempts(other, page))), other == id && page >= from);
+        }
+    }
+
+    #[test]
     fn wait_until_holds_what_is_due_by_then(at in arbitrary::time(), until in arbitrary::time(), id in arbitrary::job_id()) {
         let range = KeyRange::wait_until(ShardId(7), until);
         prop_assert_eq!(range.contains(&key_bytes(&RowKey::Wait(ShardId(7), at, id))), at <= until);

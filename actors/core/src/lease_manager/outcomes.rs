@@ -12,7 +12,7 @@ use crate::ids::{JobId, Token, WorkerId};
 use crate::job::{AttemptRecord, AttemptResult, EffectProof, Job, JobState, Outcome, Place, Verdict};
 use crate::limits::{ATTEMPT_RECORDS_MAX, ERROR_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::machine::Write;
-use crate::row::{LeasedRow, Row, RowKey};
+use crate::row::{AttemptsRow, LeasedRow, Row, RowKey};
 use crate::time::{Now, Span};
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl LeaseManager {
     }
 
     fn end_attempt(&mut self, now: Now, row: &LeasedRow, mut job: Job, next: Next, out: &mut Orders) {
-        trim_records(&mut job);
+        spill_records(&mut job, out);
         out.delete(RowKey::Leased(row.id));
         let job = self.move_on(now, job, JobState::Leased, next, out);
         put_job(&job, out);
@@ -229,7 +229,7 @@ impl LeaseManager {
         };
         job.attempts
             .push(record_of(row, now, AttemptResult::HandedBack, nothing));
-        trim_records(&mut job);
+        spill_records(&mut job, out);
         out.delete(RowKey::Leased(row.id));
         job
     }
@@ -282,9 +282,20 @@ fn record_of(row: &LeasedRow, now: Now, result: AttemptResult, outcome: Outcome)
     }
 }
 
-fn trim_records(job: &mut Job) {
-    let surplus = job.attempts.len().saturating_sub(ATTEMPT_RECORDS_MAX);
-    job.attempts.drain(..surplus);
+/// When the job's row is full, its oldest page of records goes into a row of its own, for good.
+fn spill_records(job: &mut Job, out: &mut Orders) {
+    if job.attempts.len() <= ATTEMPT_RECORDS_MAX {
+        return;
+    }
+    let page = AttemptsRow::count_of(job);
+    let is_older = |record: &&AttemptRecord| AttemptsRow::page_of(record.no) == page;
+    let count = job.attempts.iter().take_while(is_older).count();
+    let row = AttemptsRow {
+        id: job.id,
+        page,
+        records: job.attempts.drain(..count).collect(),
+    };
+    out.put(Row::Attempts(Box::new(row)));
 }
 
 fn bounded_error(error: Arc<str>) -> Arc<str> {

@@ -14,9 +14,9 @@ use crate::ids::{JobId, ShardId, Slot};
 use crate::job::{Job, JobState, Origin, Place};
 use crate::limits::{
     DEAD_LETTER_RETENTION_DAYS, JOB_RETENTION_DAYS, KEY_RETENTION_HOURS, SWEEP_BUSY_PAUSE_MS, SWEEP_PAUSE_MS,
-    SWEEP_ROWS,
+    SWEEP_ROWS, SWEEP_WRITES_MAX,
 };
-use crate::row::{DeadLetterRow, ParkedRow, ReadyRow, Row, RowKey};
+use crate::row::{AttemptsRow, DeadLetterRow, ParkedRow, ReadyRow, Row, RowKey};
 use crate::time::{Monotonic, Now, Span};
 use std::sync::Arc;
 
@@ -127,8 +127,15 @@ impl LeaseManager {
         if !retention_over(now, ended_at, Span::from_secs(days * 24 * HOUR)) {
             return false;
         }
+        let pages = AttemptsRow::count_of(job);
+        if pages > 0 && out.writes.len() > SWEEP_WRITES_MAX {
+            return false;
+        }
         for row in rows.iter().filter(|row| !matches!(row, Row::Key(_))) {
             out.delete(row.key());
+        }
+        for page in 0..pages {
+            out.delete(RowKey::Attempts(job.id, page));
         }
         out.delete(RowKey::Job(job.id));
         out.effect(LeaseEffect::JobPurged {

@@ -6,6 +6,7 @@ use fencepost_core::ids::WorkerId;
 use fencepost_core::job::{AttemptResult, Delivery, EffectProof, JobState, RetryAdvice, Verdict};
 use fencepost_core::lease_manager::backoff;
 use fencepost_core::lease_manager::io::{AttemptOutcome, CancelAnswer, Grant, LeaseInput, Recorded, Settlement};
+use fencepost_core::limits::ATTEMPT_RECORDS_MAX;
 use fencepost_core::time::Span;
 
 /// An at-most-once job that was granted and, if asked, has begun.
@@ -273,7 +274,8 @@ fn long_outputs_and_histories_are_bounded() {
         leases.pass(Span::from_secs(70));
     }
     let job = leases.job(1);
-    assert_eq!((job.attempts.len(), job.charged), (16, 20));
+    assert!(job.attempts.len() <= ATTEMPT_RECORDS_MAX, "the rest is in pages");
+    assert_eq!(job.charged, 20);
     assert_eq!(job.attempts[0].result, AttemptResult::Failed);
     assert!(
         job.attempts

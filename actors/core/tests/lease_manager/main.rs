@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod attempts;
 mod beh;
 mod histories_keys;
 mod histories_leases;

@@ -71,7 +71,7 @@ impl Rows {
         }
     }
 
-    fn all<T>(&self, pick: impl Fn(&Row) -> Option<T>) -> Vec<T> {
+    pub fn all<T>(&self, pick: impl Fn(&Row) -> Option<T>) -> Vec<T> {
         self.rows.values().filter_map(pick).collect()
     }
 
@@ -196,7 +196,7 @@ impl Rows {
 fn job_of(key: &RowKey, write: &Write) -> Option<JobId> {
     match key {
         RowKey::Job(id) | RowKey::Leased(id) | RowKey::Parked(id) | RowKey::DeadLetter(id) => Some(*id),
-        RowKey::Wait(_, _, id) => Some(*id),
+        RowKey::Wait(_, _, id) | RowKey::Attempts(id, _) => Some(*id),
         RowKey::Ready(row) => Some(row.id),
         RowKey::Key(..) => match write {
             Write::Put { row: Row::Key(row), .. } => Some(row.job),

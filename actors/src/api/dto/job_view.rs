@@ -8,7 +8,7 @@ use crate::api::text;
 use crate::gateway::JobView;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fencepost_core::job::{AttemptRecord, AttemptResult, FireCause, Job, JobState, Origin, Place};
+use fencepost_core::job::{AttemptRecord, AttemptResult, FireCause, JobState, Origin, Place};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -243,21 +243,25 @@ fn cause_parts(cause: FireCause) -> (&'static str, Option<String>, Option<u64>) 
     }
 }
 
+/// How attempts end, by word.
+pub const RESULTS: &[(&str, AttemptResult)] = &[
+    ("succeeded", AttemptResult::Succeeded),
+    ("failed", AttemptResult::Failed),
+    ("timed_out", AttemptResult::TimedOut),
+    ("worker_lost", AttemptResult::WorkerLost),
+    ("handed_back", AttemptResult::HandedBack),
+    ("cancelled", AttemptResult::Cancelled),
+];
+
 /// The word for how an attempt ended.
 pub fn result_word(result: AttemptResult) -> &'static str {
-    match result {
-        AttemptResult::Succeeded => "succeeded",
-        AttemptResult::Failed => "failed",
-        AttemptResult::TimedOut => "timed_out",
-        AttemptResult::WorkerLost => "worker_lost",
-        AttemptResult::HandedBack => "handed_back",
-        AttemptResult::Cancelled => "cancelled",
-    }
+    let found = RESULTS.iter().find(|(_, known)| *known == result);
+    found.map_or("failed", |(word, _)| word)
 }
 
-/// Attempts that ended, oldest first.
-pub fn attempts(job: &Job) -> Vec<AttemptAnswer> {
-    let answer = |record: &AttemptRecord| AttemptAnswer {
+/// An attempt that ended.
+pub fn attempt(record: &AttemptRecord) -> AttemptAnswer {
+    AttemptAnswer {
         attempt: record.no,
         token: record.token.to_string(),
         worker: record.worker.to_string(),
@@ -266,21 +270,17 @@ pub fn attempts(job: &Job) -> Vec<AttemptAnswer> {
         result: result_word(record.result),
         error: record.error.as_deref().map(str::to_owned),
         output_bytes: record.output.len(),
-    };
-    job.attempts.iter().map(answer).collect()
+    }
 }
 
-/// Output tails, oldest first.
-pub fn logs(job: &Job) -> Vec<LogAnswer> {
-    let answer = |record: &AttemptRecord| {
-        let output = std::str::from_utf8(&record.output).ok().map(str::to_owned);
-        LogAnswer {
-            attempt: record.no,
-            result: result_word(record.result),
-            output_base64: output.is_none().then(|| STANDARD.encode(&record.output)),
-            output,
-            error: record.error.as_deref().map(str::to_owned),
-        }
-    };
-    job.attempts.iter().map(answer).collect()
+/// The tail of an attempt's output.
+pub fn log(record: &AttemptRecord) -> LogAnswer {
+    let output = std::str::from_utf8(&record.output).ok().map(str::to_owned);
+    LogAnswer {
+        attempt: record.no,
+        result: result_word(record.result),
+        output_base64: output.is_none().then(|| STANDARD.encode(&record.output)),
+        output,
+        error: record.error.as_deref().map(str::to_owned),
+    }
 }

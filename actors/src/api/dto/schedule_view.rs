@@ -205,7 +205,8 @@ impl ScheduleAnswer {
     }
 }
 
-fn status(view: &ScheduleView) -> &'static str {
+/// The word for how a schedule stands.
+pub fn status(view: &ScheduleView) -> &'static str {
     match (&view.quarantined, view.cursor.finished_at, view.cursor.paused_at) {
         (Some(_), ..) => "quarantined",
         (None, Some(_), _) => "finished",

@@ -1,22 +1,21 @@
 //! Lists of jobs and what one job left behind. Lists walk by id; filters judge the row that was read
 //! (PROTOCOL F35), so a job that changes state meanwhile is never skipped for its place.
 //!
-//! Owns: filters, cursors and the bound of work per request. Must never: promise a total. Next:
-//! `gateway.rs`.
+//! Owns: filters and cursors. Must never: promise a total. Next: `walk.rs`, `gateway.rs`.
 
 use super::jobs::job_not_found;
+use super::walk::{Walked, no_cursor, walk};
 use crate::api::body::ok;
-use crate::api::dto::job_view::{self, AttemptAnswer, JobAnswer, LogAnswer, STATES, shown_state};
-use crate::api::fields::invalid;
+use crate::api::dto::job_view::{self, AttemptAnswer, JobAnswer, LogAnswer, RESULTS, STATES, shown_state};
 use crate::api::handle::Shared;
 use crate::api::query::{JobPath, Params};
-use crate::gateway::{JobRange, JobView};
+use crate::gateway::{Answer, JobRange, JobView, Page};
 use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::Response;
 use fencepost_core::ids::{JobId, Slot};
-use fencepost_core::job::{JobState, Origin};
-use fencepost_core::limits::{LIST_PAGE_ROWS, LIST_SCAN_ROWS_MAX};
+use fencepost_core::job::{AttemptRecord, AttemptResult, JobState, Origin};
+use fencepost_core::limits::{LIST_PAGE_ROWS, PAGE_ITEMS_MAX};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
 use serde::Serialize;
@@ -36,15 +35,21 @@ pub struct JobList {
 /// Attempts that ended.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AttemptList {
-    /// The newest 16, oldest first.
+    /// Oldest first.
     pub items: Vec<AttemptAnswer>,
+    /// Pass it as `cursor` to go on; missing at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// Output of attempts.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LogList {
-    /// The newest 16, oldest first.
+    /// Oldest first.
     pub items: Vec<LogAnswer>,
+    /// Pass it as `cursor` to go on; missing at the end. A page holds at most 64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +61,16 @@ struct Filter {
 }
 
 impl Filter {
+    /// What every list of jobs can be filtered by.
+    fn read(params: &mut Params) -> Result<Filter, Refusal> {
+        Ok(Filter {
+            states: Vec::new(),
+            queue: params.name("queue")?,
+            tag: params.name("tag")?,
+            schedule: params.name("schedule")?,
+        })
+    }
+
     fn takes(&self, view: &JobView) -> bool {
         let spec = &view.job.spec;
         (self.states.is_empty() || self.states.contains(&shown_state(view)))
@@ -82,9 +97,7 @@ fn made_by(origin: &Origin, name: &Name) -> bool {
 pub async fn list_jobs(State(shared): State<Arc<Shared>>, mut params: Params) -> Result<Response, Problem> {
     let filter = Filter {
         states: params.words("state", STATES)?,
-        queue: params.name("queue")?,
-        tag: params.name("tag")?,
-        schedule: params.name("schedule")?,
+        ..Filter::read(&mut params)?
     };
     let range = match &filter.schedule {
         Some(name) => JobRange::Slot(Slot::of_schedule(&crate::api::dto::job::fixed_name("default"), name)),
@@ -96,26 +109,22 @@ pub async fn list_jobs(State(shared): State<Arc<Shared>>, mut params: Params) ->
 /// Jobs given up, by id.
 #[utoipa::path(get, path = "/v1/dead", tag = "jobs",
     params(("cursor" = Option<String>, Query, description = "`next` of the page before."), ("limit" = Option<u32>, Query, description = "1 to 1,000; 100."),
-        ("queue" = Option<String>, Query, description = "Of this queue.")),
+        ("queue" = Option<String>, Query, description = "Of this queue."), ("tag" = Option<String>, Query, description = "With this tag."),
+        ("schedule" = Option<String>, Query, description = "Made by this schedule.")),
     responses((status = 200, description = "A page.", body = JobList), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn list_dead(State(shared): State<Arc<Shared>>, mut params: Params) -> Result<Response, Problem> {
-    let filter = Filter {
-        queue: params.name("queue")?,
-        ..Filter::default()
-    };
+    let filter = Filter::read(&mut params)?;
     list(&shared, JobRange::Dead, &filter, params).await
 }
 
 /// Jobs parked as uncertain, by id.
 #[utoipa::path(get, path = "/v1/uncertain", tag = "jobs",
     params(("cursor" = Option<String>, Query, description = "`next` of the page before."), ("limit" = Option<u32>, Query, description = "1 to 1,000; 100."),
-        ("queue" = Option<String>, Query, description = "Of this queue.")),
+        ("queue" = Option<String>, Query, description = "Of this queue."), ("tag" = Option<String>, Query, description = "With this tag."),
+        ("schedule" = Option<String>, Query, description = "Made by this schedule.")),
     responses((status = 200, description = "A page.", body = JobList), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn list_uncertain(State(shared): State<Arc<Shared>>, mut params: Params) -> Result<Response, Problem> {
-    let filter = Filter {
-        queue: params.name("queue")?,
-        ..Filter::default()
-    };
+    let filter = Filter::read(&mut params)?;
     list(&shared, JobRange::Uncertain, &filter, params).await
 }
 
@@ -123,75 +132,87 @@ async fn list(shared: &Shared, range: JobRange, filter: &Filter, mut params: Par
     let limit = params.limit()?;
     let cursor = params.text("cursor")?;
     params.end()?;
-    let mut after = cursor.as_deref().map(read_cursor).transpose()?;
-    let mut items = Vec::new();
-    let mut read = 0;
-    let next = loop {
-        let page = shared.gateway.jobs(range, after, LIST_PAGE_ROWS).await?;
-        read += page.items.len().max(1);
-        let mut full_at = None;
-        for view in &page.items {
-            if filter.takes(view) {
-                items.push(JobAnswer::listed(view));
-            }
-            if items.len() == limit {
-                full_at = Some(view.job.id);
-                break;
-            }
-        }
-        let last = page.items.last().map(|view| view.job.id);
-        match (full_at, page.next) {
-            (Some(id), None) if last == Some(id) => break None,
-            (Some(id), _) => break Some(id),
-            (None, None) => break None,
-            (None, Some(id)) if read >= LIST_SCAN_ROWS_MAX => break Some(id),
-            (None, Some(id)) => after = Some(id),
-        }
-    };
+    let after = cursor
+        .map(|text| JobId::parse(&text).ok_or_else(no_cursor))
+        .transpose()?;
+    let (items, next) = walk(
+        limit,
+        after,
+        |after| shared.gateway.jobs(range, after, LIST_PAGE_ROWS),
+        |view| filter.takes(view).then(|| JobAnswer::listed(view)),
+        |view| view.job.id,
+    )
+    .await?;
     Ok(ok(&JobList {
         items,
         next: next.map(|id| id.to_string()),
     }))
 }
 
-fn read_cursor(text: &str) -> Result<JobId, Refusal> {
-    JobId::parse(text).ok_or_else(|| {
-        let detail = "This is no cursor of this list.";
-        invalid(
-            "cursor_invalid",
-            detail,
-            "Pass next of the page before, or leave it out.",
-        )
-        .at("cursor")
-    })
-}
-
-/// The newest attempts of a job that ended.
-#[utoipa::path(get, path = "/v1/jobs/{id}/attempts", tag = "jobs", params(("id" = String, Path, description = "Its id.")),
-    responses((status = 200, description = "The attempts.", body = AttemptList), (status = "default", description = "A problem.", body = Problem)))]
+/// Attempts of a job that ended.
+#[utoipa::path(get, path = "/v1/jobs/{id}/attempts", tag = "jobs",
+    params(("id" = String, Path, description = "Its id."),
+        ("cursor" = Option<String>, Query, description = "`next` of the page before."), ("limit" = Option<u32>, Query, description = "1 to 1,000; 100."),
+        ("result" = Option<String>, Query, description = "Some of succeeded, failed, timed_out, worker_lost, handed_back, cancelled; with commas.")),
+    responses((status = 200, description = "A page.", body = AttemptList), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn list_attempts(
     State(shared): State<Arc<Shared>>,
     JobPath(id): JobPath,
     params: Params,
 ) -> Result<Response, Problem> {
-    params.end()?;
-    let view = shared.gateway.job(id).await?.ok_or_else(|| job_not_found(id))?;
+    let (items, next) = walk_attempts(&shared, id, params, PAGE_ITEMS_MAX, job_view::attempt).await?;
     Ok(ok(&AttemptList {
-        items: job_view::attempts(&view.job),
+        items,
+        next: next.map(|no| no.to_string()),
     }))
 }
 
 /// The kept tail of each attempt's output.
-#[utoipa::path(get, path = "/v1/jobs/{id}/logs", tag = "jobs", params(("id" = String, Path, description = "Its id.")),
-    responses((status = 200, description = "The output.", body = LogList), (status = "default", description = "A problem.", body = Problem)))]
+#[utoipa::path(get, path = "/v1/jobs/{id}/logs", tag = "jobs",
+    params(("id" = String, Path, description = "Its id."),
+        ("cursor" = Option<String>, Query, description = "`next` of the page before."), ("limit" = Option<u32>, Query, description = "1 to 1,000; 100."),
+        ("result" = Option<String>, Query, description = "Some of succeeded, failed, timed_out, worker_lost, handed_back, cancelled; with commas.")),
+    responses((status = 200, description = "A page.", body = LogList), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn list_logs(
     State(shared): State<Arc<Shared>>,
     JobPath(id): JobPath,
     params: Params,
 ) -> Result<Response, Problem> {
-    params.end()?;
-    let view = shared.gateway.job(id).await?.ok_or_else(|| job_not_found(id))?;
+    let (items, next) = walk_attempts(&shared, id, params, LIST_PAGE_ROWS, job_view::log).await?;
     Ok(ok(&LogList {
-        items: job_view::logs(&view.job),
+        items,
+        next: next.map(|no| no.to_string()),
     }))
+}
+
+async fn walk_attempts<A>(
+    shared: &Shared,
+    id: JobId,
+    mut params: Params,
+    most: usize,
+    show: fn(&AttemptRecord) -> A,
+) -> Result<Walked<A, u32>, Problem> {
+    let results: Vec<AttemptResult> = params.words("result", RESULTS)?;
+    let limit = params.limit()?.min(most);
+    let cursor = params.text("cursor")?;
+    params.end()?;
+    let after = cursor
+        .map(|text| text.parse::<u32>().map_err(|_| no_cursor()))
+        .transpose()?;
+    if shared.gateway.job(id).await?.is_none() {
+        return Err(job_not_found(id).into());
+    }
+    let page = |after: Option<u32>| -> Answer<Page<AttemptRecord, u32>> {
+        let page = shared.gateway.attempts(id, after.unwrap_or(0), LIST_PAGE_ROWS);
+        Box::pin(async move { page.await?.ok_or_else(|| job_not_found(id)) })
+    };
+    let takes = |record: &AttemptRecord| results.is_empty() || results.contains(&record.result);
+    let walked = walk(
+        limit,
+        after,
+        page,
+        |record| takes(record).then(|| show(record)),
+        |record| record.no,
+    );
+    Ok(walked.await?)
 }

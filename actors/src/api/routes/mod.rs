@@ -10,6 +10,7 @@ pub mod openapi;
 pub mod preview;
 pub mod schedule_actions;
 pub mod schedules;
+pub mod walk;
 
 use super::handle::{Route, Shared};
 use crate::problem::Problem;

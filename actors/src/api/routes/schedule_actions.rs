@@ -4,6 +4,7 @@
 
 use super::jobs::{CreatedAnswer, key_header, odd_reply};
 use super::schedules::{call, full_name, schedule_not_found, shown};
+use super::walk::{no_cursor, walk};
 use crate::api::body::{JsonBody, answer, ok, with_header};
 use crate::api::dto::schedule::{BackfillBody, read_backfill};
 use crate::api::dto::schedule_view::{self, BackfillAnswer, EditAnswer, FateAnswer, ScheduleAnswer};
@@ -15,7 +16,9 @@ use crate::gateway::{FateQuery, ScheduleRequest};
 use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::Response;
+use fencepost_core::fate::{FATE_KINDS, FateKind, FateSpan};
 use fencepost_core::ids::{Incarnation, hash64};
+use fencepost_core::limits::LIST_PAGE_ROWS;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::scheduler_shard::io::ScheduleReply;
@@ -160,6 +163,7 @@ fn read_life(params: &mut Params) -> Result<Option<Incarnation>, Refusal> {
 #[utoipa::path(get, path = "/v1/schedules/{name}/fates", tag = "schedules",
     params(("name" = String, Path, description = "Its name."), ("incarnation" = Option<String>, Query, description = "Another life of the name."),
         ("from" = Option<String>, Query, description = "Stretches that end after this instant."), ("to" = Option<String>, Query, description = "Stretches that begin before this instant."),
+        ("fate" = Option<String>, Query, description = "Some fates, with commas between them."),
         ("cursor" = Option<String>, Query, description = "`next` of the page before."), ("limit" = Option<u32>, Query, description = "1 to 1,000; 100.")),
     responses((status = 200, description = "A page.", body = FateList), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn list_fates(
@@ -173,17 +177,27 @@ pub async fn list_fates(
         incarnation,
         from: params.instant("from")?,
         to: params.instant("to")?,
-        after: params.text("cursor")?.map(|cursor| read_cursor(&cursor)).transpose()?,
-        limit: params.limit()?,
+        after: None,
+        limit: LIST_PAGE_ROWS,
     };
+    let kinds = FATE_KINDS.map(|kind| (kind.as_str(), kind));
+    let kinds: Vec<FateKind> = params.words("fate", &kinds)?;
+    let after = params.text("cursor")?.map(|cursor| read_cursor(&cursor)).transpose()?;
+    let limit = params.limit()?;
     params.end()?;
     if incarnation.is_none() && shared.gateway.schedule(full_name(name.clone())).await?.is_none() {
         return Err(schedule_not_found(&name).into());
     }
-    let page = shared.gateway.fates(query).await?;
+    let page = |after| {
+        let query = query.clone();
+        shared.gateway.fates(FateQuery { after, ..query })
+    };
+    let takes = |span: &FateSpan| kinds.is_empty() || kinds.contains(&span.kind);
+    let show = |span: &FateSpan| takes(span).then(|| schedule_view::fate(span));
+    let (items, next) = walk(limit, after, page, show, |span| (span.to, span.from)).await?;
     Ok(ok(&FateList {
-        items: page.items.iter().map(schedule_view::fate).collect(),
-        next: page.next.map(|(end, start)| format!("{}.{}", end.0, start.0)),
+        items,
+        next: next.map(|(end, start)| format!("{}.{}", end.0, start.0)),
     }))
 }
 
@@ -192,15 +206,7 @@ fn read_cursor(text: &str) -> Result<(StoreTime, StoreTime), Refusal> {
         let (end, start) = text.split_once('.')?;
         Some((StoreTime(end.parse().ok()?), StoreTime(start.parse().ok()?)))
     };
-    read().ok_or_else(|| {
-        let detail = "This is no cursor of this list.";
-        invalid(
-            "cursor_invalid",
-            detail,
-            "Pass next of the page before, or leave it out.",
-        )
-        .at("cursor")
-    })
+    read().ok_or_else(no_cursor)
 }
 
 /// What was done to a schedule, in all lives of its name unless one is named.

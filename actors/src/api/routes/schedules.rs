@@ -4,10 +4,11 @@
 //! something fires. Next: `schedule_actions.rs`, `dto/schedule.rs`.
 
 use super::jobs::odd_reply;
+use super::walk::walk;
 use crate::api::body::{JsonBody, answer, ok, with_header};
 use crate::api::dto::job::fixed_name;
 use crate::api::dto::schedule::{NewScheduleBody, PENDINGS, ScheduleBody, read_edit, read_new_schedule};
-use crate::api::dto::schedule_view::{EditPreviewAnswer, ScheduleAnswer, pending_word};
+use crate::api::dto::schedule_view::{EditPreviewAnswer, ScheduleAnswer, pending_word, status};
 use crate::api::fields::invalid;
 use crate::api::handle::Shared;
 use crate::api::query::{Params, SchedulePath};
@@ -17,10 +18,12 @@ use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::Response;
 use fencepost_core::ids::Slot;
+use fencepost_core::limits::LIST_PAGE_ROWS;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::schedule::PendingFate;
 use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView};
+use fencepost_core::target::Target;
 use hyper::{HeaderMap, StatusCode};
 use serde::Serialize;
 use std::sync::Arc;
@@ -111,18 +114,72 @@ pub async fn create_schedule(
     }
 }
 
+/// What a list of schedules can be filtered by.
+struct Filter {
+    statuses: Vec<&'static str>,
+    targets: Vec<&'static str>,
+    queue: Option<Name>,
+    tag: Option<Name>,
+    prefix: Option<Name>,
+}
+
+impl Filter {
+    fn takes(&self, view: &ScheduleView) -> bool {
+        let (name, job) = (&view.definition.name, &view.definition.spec.job);
+        let target = match job.target {
+            Target::Http(_) => "http",
+            Target::Command(_) => "command",
+            Target::Handler(_) => "handler",
+        };
+        (self.statuses.is_empty() || self.statuses.contains(&status(view)))
+            && (self.targets.is_empty() || self.targets.contains(&target))
+            && self.queue.as_ref().is_none_or(|queue| job.queue == *queue)
+            && self.tag.as_ref().is_none_or(|tag| job.tags.contains(tag))
+            && self
+                .prefix
+                .as_ref()
+                .is_none_or(|prefix| name.as_str().starts_with(prefix.as_str()))
+    }
+}
+
+const STATUSES: &[(&str, &str)] = &[
+    ("active", "active"),
+    ("paused", "paused"),
+    ("finished", "finished"),
+    ("quarantined", "quarantined"),
+];
+const TARGETS: &[(&str, &str)] = &[("http", "http"), ("command", "command"), ("handler", "handler")];
+
 /// Schedules, in an order that stays the same.
 #[utoipa::path(get, path = "/v1/schedules", tag = "schedules",
-    params(("cursor" = Option<String>, Query, description = "`next` of the page before."), ("limit" = Option<u32>, Query, description = "1 to 1,000; 100.")),
+    params(("cursor" = Option<String>, Query, description = "`next` of the page before."), ("limit" = Option<u32>, Query, description = "1 to 1,000; 100."),
+        ("status" = Option<String>, Query, description = "Some of active, paused, finished, quarantined; with commas."),
+        ("target" = Option<String>, Query, description = "Some of http, command, handler; with commas."),
+        ("queue" = Option<String>, Query, description = "Whose jobs wait in this queue."), ("tag" = Option<String>, Query, description = "Whose jobs have this tag."),
+        ("prefix" = Option<String>, Query, description = "Whose name begins so.")),
     responses((status = 200, description = "A page.", body = ScheduleList), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn list_schedules(State(shared): State<Arc<Shared>>, mut params: Params) -> Result<Response, Problem> {
+    let filter = Filter {
+        statuses: params.words("status", STATUSES)?,
+        targets: params.words("target", TARGETS)?,
+        queue: params.name("queue")?,
+        tag: params.name("tag")?,
+        prefix: params.name("prefix")?,
+    };
     let limit = params.limit()?;
     let after = params.name("cursor")?.map(full_name);
     params.end()?;
-    let page = shared.gateway.schedules(after, limit).await?;
+    let (items, next) = walk(
+        limit,
+        after,
+        |after| shared.gateway.schedules(after, LIST_PAGE_ROWS),
+        |facts| filter.takes(&facts.view).then(|| ScheduleAnswer::of(facts)),
+        |facts| full_name(facts.view.definition.name.clone()),
+    )
+    .await?;
     Ok(ok(&ScheduleList {
-        items: page.items.iter().map(ScheduleAnswer::of).collect(),
-        next: page.next.map(|(_, name)| name.to_string()),
+        items,
+        next: next.map(|(_, name)| name.to_string()),
     }))
 }
 

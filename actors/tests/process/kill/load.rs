@@ -4,7 +4,7 @@
 //! Must never: keep anything to itself that the verdict needs. Next: `logs.rs`.
 
 use super::logs::{Logged, Logs};
-use crate::api::Api;
+use crate::api::{Api, NoAnswer};
 use crate::pace;
 use crate::sink::{Guarded, Say, Sink};
 use fencepost::guard::Answer;
@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Clients that create jobs at once.
 pub const CLIENTS: usize = 8;
@@ -92,7 +93,7 @@ pub fn start_sink(shared: &Arc<Shared>, seed: u64) -> Sink {
         if chance.below(20) == 0 {
             return Say::Status(503, "");
         }
-        pace::reach(pace::from_now(std::time::Duration::from_millis(chance.below(8))));
+        pace::reach(pace::from_now(Duration::from_millis(chance.below(8))));
         let said = match guarded.apply(arrival) {
             Answer::Applied(_) => {
                 shared.open.fetch_sub(1, Ordering::SeqCst);
@@ -189,7 +190,16 @@ impl Client {
         let body = json!({
             "target": {"type": "http", "url": self.url}, "payload": {"key": key}, "retry": never_gives_up(),
         });
-        let answer = self.api.call("POST", "/v1/jobs", Some(key), Some(&body)).ok()?;
+        let answer = match self.api.call("POST", "/v1/jobs", Some(key), Some(&body)) {
+            Ok(answer) => answer,
+            Err(why) => {
+                if matches!(why, NoAnswer::NotSent) {
+                    // Nobody is there: asking all the time takes the time in which a server starts.
+                    pace::reach(pace::from_now(Duration::from_millis(20)));
+                }
+                return None;
+            }
+        };
         if answer.status == 200 || answer.status == 201 {
             return Some(answer.body["id"].as_str().unwrap().to_owned());
         }
