@@ -193,6 +193,7 @@ impl Leases {
             slots: slots as u32,
             queues: Vec::new(),
             waits: false,
+            apart: true,
         });
         self.step(LeaseInput::GrantsReleased { worker, offer });
         grants
@@ -258,6 +259,7 @@ fn worker(what: &str, batch: u64, attempts: u64) {
                         grants: grants.collect(),
                         waited: Span::ZERO,
                         more: true,
+                        apart: false,
                     });
                     done += u64::from(slots);
                 }

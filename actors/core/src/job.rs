@@ -296,6 +296,15 @@ pub enum EffectProof {
     Unproven,
 }
 
+impl Job {
+    /// Whether a worker was lost while it ran, as far as its records go: it may be what ends workers.
+    pub fn has_lost_a_worker(&self) -> bool {
+        self.attempts
+            .iter()
+            .any(|attempt| attempt.result == AttemptResult::WorkerLost)
+    }
+}
+
 impl JobState {
     /// Whether the job can change no more by itself.
     pub fn is_finished(self) -> bool {

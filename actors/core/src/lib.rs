@@ -17,6 +17,8 @@ pub mod limits;
 pub mod machine;
 pub mod name;
 pub mod once;
+#[cfg(any(test, feature = "test-switches"))]
+pub mod planted;
 pub mod refusal;
 pub mod row;
 pub mod schedule;

@@ -22,6 +22,18 @@ pub const EXCLUSION_COUNT_MAX: usize = 1_000;
 pub const CRONTAB_BYTES_MAX: usize = 1 << 20;
 /// Lines of a crontab that are read.
 pub const CRONTAB_LINES_MAX: usize = 10_000;
+/// Due jobs whose worker was lost that one shard keeps to run them apart; the rest runs among the others.
+pub const APART_JOBS_MAX: usize = 256;
+/// Bytes of them.
+pub const APART_BYTES_MAX: usize = 8 << 20;
+/// After this long a job that runs apart is taken for harmless, and the next one may start.
+pub const APART_MS: u64 = 5_000;
+/// Deaths in a trial of its own that put a schedule into quarantine.
+pub const TRIAL_DEATHS_MAX: u32 = 2;
+/// First pause of a shard whose owners died young, doubled for each further one.
+pub const YOUNG_DEATH_PAUSE_MS: u64 = 250;
+/// Longest such pause.
+pub const YOUNG_DEATH_PAUSE_MS_MAX: u64 = 8_000;
 /// Schedules of one shard; all of them are held in memory.
 pub const SCHEDULES_PER_SHARD_MAX: usize = 100_000;
 

@@ -22,7 +22,7 @@ use crate::shell::shard_actor::{Fatal, ShardActor, ShardParts};
 use crate::targets::TargetRunner;
 use crate::worker::{ToWorker, WorkerActor, WorkerParts};
 use actix::Addr;
-use fencepost_core::ids::{JobId, ShardMap, WorkerId};
+use fencepost_core::ids::{JobId, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::{Job, JobState};
 use fencepost_core::limits;
 use fencepost_core::name::Name;
@@ -33,7 +33,7 @@ use fencepost_core::time::Span;
 use fencepost_core::worker::WorkerConfig;
 use fencepost_storage::store::{OpenError, StoreError};
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 /// Settings of a node.
 #[derive(Clone, Debug)]
@@ -132,6 +132,7 @@ pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, Star
     let mut sinks = parts.notes.clone();
     sinks.push(Arc::new(WaitersNotes(waiters.clone())));
     let notes: Arc<dyn Notes> = Arc::new(AllNotes(sinks));
+    let trial_turn = Arc::new(Semaphore::new(1));
     let mut shards = Vec::with_capacity(usize::from(map.count()));
     for (shard, lane) in map.shards().zip(parts.lanes.iter().cycle()) {
         let plan = OpenPlan {
@@ -141,7 +142,7 @@ pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, Star
             node: config.name.clone(),
             local: Some(worker_id.clone()),
         };
-        let parts = shard_parts(&config, &parts, plan, notes.clone());
+        let parts = shard_parts(&config, &parts, plan, (notes.clone(), trial_turn.clone()));
         shards.push(
             start_on(lane, move || ShardActor::new(parts))
                 .await
@@ -164,7 +165,12 @@ pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, Star
     Ok(node)
 }
 
-fn shard_parts(config: &NodeConfig, parts: &NodeParts, plan: OpenPlan, notes: Arc<dyn Notes>) -> ShardParts {
+fn shard_parts(
+    config: &NodeConfig,
+    parts: &NodeParts,
+    plan: OpenPlan,
+    (notes, trial_turn): (Arc<dyn Notes>, Arc<Semaphore>),
+) -> ShardParts {
     ShardParts {
         store: parts.store.clone(),
         clock: parts.clock.clone(),
@@ -174,6 +180,7 @@ fn shard_parts(config: &NodeConfig, parts: &NodeParts, plan: OpenPlan, notes: Ar
         plan,
         lease: config.lease,
         heartbeat: config.heartbeat,
+        trial_turn,
     }
 }
 
@@ -252,6 +259,14 @@ impl Notes for AllNotes {
 
     fn fired(&self, note: &FireNote) {
         self.0.iter().for_each(|notes| notes.fired(note));
+    }
+
+    fn quarantined(&self, shard: ShardId, schedules: u64) {
+        self.0.iter().for_each(|notes| notes.quarantined(shard, schedules));
+    }
+
+    fn row_quarantined(&self, shard: ShardId) {
+        self.0.iter().for_each(|notes| notes.row_quarantined(shard));
     }
 
     fn audit_fault(&self, schedule: &Name, fault: &AuditFault) {

@@ -3,7 +3,7 @@
 //! Owns: the trait that shards tell, and clients that wait for a job's end. Must never: be needed
 //! for anything to happen (news may be lost in a crash; rows are the truth). Next: `../telemetry/`.
 
-use fencepost_core::ids::JobId;
+use fencepost_core::ids::{JobId, ShardId};
 use fencepost_core::job::{Job, JobState};
 use fencepost_core::name::Name;
 use fencepost_core::scheduler_shard::audit::AuditFault;
@@ -22,6 +22,10 @@ pub trait Notes: Send + Sync + 'static {
     fn job_purged(&self, id: JobId, state: JobState);
     /// A schedule fired, skipped and so on.
     fn fired(&self, note: &FireNote);
+    /// So many schedules of a shard are in quarantine now.
+    fn quarantined(&self, _shard: ShardId, _schedules: u64) {}
+    /// A row that could not be read was put into quarantine.
+    fn row_quarantined(&self, _shard: ShardId) {}
     /// The auditor found a fault in a schedule's history.
     fn audit_fault(&self, _schedule: &Name, _fault: &AuditFault) {}
 }

@@ -15,7 +15,8 @@ use fencepost_core::limits;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::row::{AttemptsRow, QuarantineRow, Row, RowKey};
-use fencepost_core::schedule::{CursorRow, EditRow};
+use fencepost_core::schedule::{CursorRow, EditRow, ScheduleDefinition};
+use fencepost_core::scheduler_shard::marks::{is_mark, quarantine_key};
 use fencepost_core::scheduler_shard::view_of;
 use fencepost_core::time::{Span, StoreTime};
 use fencepost_storage::keys::{KeyRange, Kind, key_bytes};
@@ -73,19 +74,22 @@ impl Gateway for NodeGateway {
     }
 
     fn schedule(&self, name: (Name, Name)) -> Answer<Option<ScheduleFacts>> {
-        let store = self.store.clone();
+        let (store, map) = (self.store.clone(), self.map);
         Box::pin(async move {
             let slot = Slot::of_schedule(&name.0, &name.1);
             let key = RowKey::Cursor(slot, name.0.clone(), name.1.clone());
             match read_one(&store, key).await? {
-                Some(Row::Cursor(cursor)) => read_schedule(&store, *cursor).await,
+                Some(Row::Cursor(cursor)) => match read_schedule(&store, map, *cursor).await? {
+                    Some(facts) => Ok(Some(facts)),
+                    None => Err(no_definition()),
+                },
                 _ => Ok(None),
             }
         })
     }
 
     fn schedules(&self, after: Option<(Name, Name)>, limit: usize) -> Answer<Page<ScheduleFacts, (Name, Name)>> {
-        let store = self.store.clone();
+        let (store, map) = (self.store.clone(), self.map);
         Box::pin(async move {
             let whole = KeyRange::cursors(all_slots());
             let range = match &after {
@@ -107,7 +111,7 @@ impl Gateway for NodeGateway {
                     break;
                 }
                 last = Some((cursor.tenant.clone(), cursor.name.clone()));
-                let found = read_schedule(&store, *cursor).await?;
+                let found = read_schedule(&store, map, *cursor).await?;
                 bytes += found
                     .as_ref()
                     .map_or(0, |facts| facts.view.definition.spec.job.weight());
@@ -151,7 +155,7 @@ impl Gateway for NodeGateway {
                 .await
                 .map_err(away)?;
             let quarantine = |row| match row {
-                Row::Quarantine(row) => Some(*row),
+                Row::Quarantine(row) if !is_mark(&row) => Some(*row),
                 _ => None,
             };
             Ok(page.rows.into_iter().filter_map(|(_, row)| quarantine(row)).collect())
@@ -299,7 +303,12 @@ async fn read_views(store: &SharedStore, ids: &mut Vec<JobId>) -> Result<Vec<Job
     Ok(views)
 }
 
-async fn read_schedule(store: &SharedStore, cursor: CursorRow) -> Result<Option<ScheduleFacts>, Refusal> {
+/// A schedule; one in quarantine is shown with the reason, by its newest definition that can be read.
+async fn read_schedule(
+    store: &SharedStore,
+    map: ShardMap,
+    cursor: CursorRow,
+) -> Result<Option<ScheduleFacts>, Refusal> {
     let slot = Slot::of_schedule(&cursor.tenant, &cursor.name);
     let key = RowKey::Definition(
         slot,
@@ -308,10 +317,22 @@ async fn read_schedule(store: &SharedStore, cursor: CursorRow) -> Result<Option<
         cursor.incarnation,
         cursor.definition,
     );
-    let Some(Row::Definition(definition)) = read_one(store, key).await? else {
-        return Ok(None);
+    let aside = quarantine_key(map.shard_of(slot), &cursor.tenant, &cursor.name, cursor.definition);
+    let (mut rows, mut bad) = read_rows(store, &[key.clone(), aside.clone()]).await.map_err(away)?;
+    let reason = match rows.remove(&aside).flatten() {
+        Some(Row::Quarantine(row)) if !is_mark(&row) => Some(row.reason),
+        _ => None,
     };
-    let mut bad = Vec::new();
+    let (definition, reason) = match rows.remove(&key).flatten() {
+        Some(Row::Definition(definition)) => (definition, reason),
+        _ => {
+            let Some(definition) = newest_definition(store, &cursor).await? else {
+                return Ok(None);
+            };
+            let missing = || Arc::from("its definition cannot be read");
+            (definition, Some(reason.unwrap_or_else(missing)))
+        }
+    };
     let range = KeyRange::of_life(Kind::Backlog, &cursor.tenant, &cursor.name, &cursor.incarnation);
     let rows = read_all(store, range, &mut bad).await.map_err(away)?;
     let backlogs = rows.into_iter().filter_map(|row| match row {
@@ -320,8 +341,21 @@ async fn read_schedule(store: &SharedStore, cursor: CursorRow) -> Result<Option<
     });
     Ok(Some(ScheduleFacts {
         backlogs: backlogs.collect(),
-        view: view_of(*definition, cursor),
+        view: view_of(*definition, cursor, reason),
     }))
+}
+
+async fn newest_definition(
+    store: &SharedStore,
+    cursor: &CursorRow,
+) -> Result<Option<Box<ScheduleDefinition>>, Refusal> {
+    let range = KeyRange::of_life(Kind::Definition, &cursor.tenant, &cursor.name, &cursor.incarnation);
+    let rows = read_all(store, range, &mut Vec::new()).await.map_err(away)?;
+    let definitions = rows.into_iter().filter_map(|row| match row {
+        Row::Definition(row) => Some(row),
+        _ => None,
+    });
+    Ok(definitions.last())
 }
 
 async fn read_fates(store: &SharedStore, query: FateQuery) -> Result<Page<FateSpan, (StoreTime, StoreTime)>, Refusal> {
@@ -392,6 +426,16 @@ fn away(error: StoreError) -> Refusal {
         "store_unavailable",
         error.to_string(),
         "try again in a moment",
+    )
+}
+
+/// No version of the definition can be read: nothing to show, and an edit or a delete still works.
+fn no_definition() -> Refusal {
+    Refusal::new(
+        RefusalKind::Unavailable,
+        "row_unreadable",
+        "no version of the schedule's definition can be read; it is in quarantine",
+        "edit the schedule to replace its definition, or delete it; see the quarantine list",
     )
 }
 

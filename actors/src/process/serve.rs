@@ -76,6 +76,8 @@ impl Refused {
 pub fn serve(options: ServeOptions) -> ExitCode {
     logging::start(options.log, &options.level);
     panics::end_on_panic();
+    #[cfg(feature = "test-switches")]
+    crate::process::switches::plant_in_schedules();
     match threads::main_system().block_on(run(options)) {
         Ok(()) => exit::code(exit::STOPPED),
         Err(refused) => {
@@ -154,7 +156,7 @@ fn open_store(
         free_space: Some(Box::new(crate::process::switches::SwitchedSpace)),
         ..settings
     };
-    let started = FjallStore::start(folder, settings);
+    let started = panics::while_opening(|| FjallStore::start(folder, settings));
     let store = started.map_err(|error| {
         let why = format!("{error} ({}): {}", error.code(), error.next_step());
         Refused::new(exit::STORE_REFUSED, why)

@@ -21,6 +21,11 @@ pub fn panic_in(part: &str) {
     assert!(!is_on, "a test asked {part} to fail");
 }
 
+/// Evaluating a schedule panics while the file `panic-schedule-NAME` is there.
+pub fn plant_in_schedules() {
+    fencepost_core::planted::on_evaluate(|name| panic_in(&format!("schedule-{name}")));
+}
+
 /// The room on the disk as the file `free-bytes` says; plenty while it is not there.
 pub struct SwitchedSpace;
 

@@ -89,6 +89,14 @@ pub async fn read_page(store: &SharedStore, range: KeyRange, limit: usize) -> Re
     Ok(page)
 }
 
+/// The last row of a range, if it can be read.
+pub async fn read_last(store: &SharedStore, range: KeyRange) -> Result<Option<Row>, StoreError> {
+    let mut scan = range.scan(1);
+    scan.backwards = true;
+    let found = store.scan(scan).await?.pop();
+    Ok(found.and_then(|(key, value)| decode(&key, &value, &mut Vec::new())))
+}
+
 /// Reads a whole range, page by page.
 pub async fn read_all(store: &SharedStore, range: KeyRange, bad: &mut Vec<BadRow>) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();

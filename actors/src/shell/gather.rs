@@ -176,6 +176,7 @@ impl ShardActor {
         let shard = self.parts.plan.shard;
         for row in bad {
             tracing::error!(shard = shard.0, reason = row.reason, "row quarantined");
+            self.parts.notes.row_quarantined(shard);
             let quarantined = self.open.as_mut().map(|open| {
                 let at = open.stated_time();
                 let row = QuarantineRow {

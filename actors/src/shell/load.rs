@@ -5,15 +5,18 @@
 
 #[cfg(madsim)]
 use crate::planted::{self, Bug};
-use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_page};
+use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_last, read_page};
 use fencepost_core::ids::{Epoch, Generation, Holder, JobId, Scope, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::LeaseOpened;
+use fencepost_core::machine::Write;
 use fencepost_core::name::Name;
-use fencepost_core::row::{LeasedRow, MarkRow, Row, RowKey};
-use fencepost_core::scheduler_shard::io::ScheduleOpened;
+use fencepost_core::row::{LeasedRow, MarkRow, QuarantineRow, Row, RowKey};
+use fencepost_core::scheduler_shard::io::{LostCursor, ScheduleOpened};
+use fencepost_core::scheduler_shard::marks::read_marks;
 use fencepost_core::shard::ShardOpened;
-use fencepost_storage::keys::{KeyRange, Kind, key_bytes};
+use fencepost_core::time::StoreTime;
+use fencepost_storage::keys::{KeyRange, Kind, key_bytes, parse_key};
 use fencepost_storage::store::{Open, OpenError, StoreError};
 
 /// Who opens what.
@@ -42,6 +45,10 @@ pub struct Loaded {
     pub opened: ShardOpened,
     /// Rows that could not be read.
     pub bad: Vec<BadRow>,
+    /// Marks that must be durable before anything is evaluated; empty where there is nothing to.
+    pub marks: Vec<Write>,
+    /// Owners in a row that ended before they had proven themselves.
+    pub deaths: u32,
 }
 
 /// Opens a shard's scope and reads its start.
@@ -57,7 +64,8 @@ pub async fn open_and_load(store: SharedStore, plan: OpenPlan, holder: Holder) -
     let opened = store.open(request).await?;
     let mut bad = Vec::new();
     let slots = plan.map.slots_of(plan.shard);
-    let schedules = load_schedules(&store, slots, &mut bad).await?;
+    let mut schedules = load_schedules(&store, slots, &mut bad).await?;
+    let (owner_marks, deaths) = load_quarantine(&store, &plan, opened.at, &mut schedules).await?;
     let leased = load_leased(&store, slots, &mut bad).await?;
     let classes = load_classes(&store, plan.shard).await?;
     let marks = load_marks(&store, plan.shard, &mut bad).await?;
@@ -73,6 +81,8 @@ pub async fn open_and_load(store: SharedStore, plan: OpenPlan, holder: Holder) -
         holder,
         opened: ShardOpened { schedules, leases },
         bad,
+        marks: owner_marks,
+        deaths,
     })
 }
 
@@ -82,12 +92,13 @@ async fn load_schedules(
     bad: &mut Vec<BadRow>,
 ) -> Result<ScheduleOpened, StoreError> {
     let mut opened = ScheduleOpened::default();
+    let mut unread = Vec::new();
     for range in [
         KeyRange::definitions(slots),
         KeyRange::cursors(slots),
         KeyRange::backlogs(slots),
     ] {
-        for row in read_all(store, range, bad).await? {
+        for row in read_all(store, range, &mut unread).await? {
             match row {
                 Row::Definition(row) => opened.definitions.push(*row),
                 #[cfg(madsim)]
@@ -104,7 +115,77 @@ async fn load_schedules(
             }
         }
     }
+    for row in unread {
+        tell_unreadable(store, row, &mut opened, bad).await?;
+    }
     Ok(opened)
+}
+
+/// A row of a schedule that cannot be read hides no schedule (F9).
+async fn tell_unreadable(
+    store: &SharedStore,
+    row: BadRow,
+    opened: &mut ScheduleOpened,
+    bad: &mut Vec<BadRow>,
+) -> Result<(), StoreError> {
+    match parse_key(&row.key) {
+        Ok(RowKey::Cursor(_, tenant, name)) => {
+            let of_name = opened
+                .definitions
+                .iter()
+                .filter(|d| d.tenant == tenant && d.name == name);
+            let Some(life) = of_name.map(|d| d.incarnation).max() else {
+                bad.push(row);
+                return Ok(());
+            };
+            let fates = KeyRange::of_life(Kind::Fate, &tenant, &name, &life);
+            let first = read_page(store, fates.clone(), 1).await?.rows.pop().map(|(_, row)| row);
+            let closed = match (first, read_last(store, fates).await?) {
+                (Some(Row::Fate(first)), Some(Row::Fate(last))) => Some((first.span.from, last.span.to)),
+                _ => None,
+            };
+            opened.lost.push(LostCursor {
+                reason: format!("its cursor row cannot be read: {}", row.reason).into(),
+                tenant,
+                name,
+                closed,
+            });
+        }
+        Ok(RowKey::Definition(_, tenant, name, _, version)) => {
+            let reason = format!("its definition cannot be read: {}", row.reason).into();
+            opened.unreadable.push((tenant, name, version, reason));
+            bad.push(row);
+        }
+        _ => bad.push(row),
+    }
+    Ok(())
+}
+
+/// What earlier owners left in the quarantine range, and the marks of this one.
+async fn load_quarantine(
+    store: &SharedStore,
+    plan: &OpenPlan,
+    at: StoreTime,
+    schedules: &mut ScheduleOpened,
+) -> Result<(Vec<Write>, u32), StoreError> {
+    let rows = read_all(store, KeyRange::quarantines(plan.shard), &mut Vec::new()).await?;
+    if schedules.cursors.is_empty() && schedules.lost.is_empty() {
+        return Ok((Vec::new(), 0));
+    }
+    let rows: Vec<QuarantineRow> = rows.into_iter().filter_map(quarantine_in).collect();
+    let boot = plan.local.as_ref().map_or_else(String::new, ToString::to_string);
+    let found = read_marks(plan.shard, &rows, &boot, at);
+    schedules.poisons = found.poisons;
+    schedules.is_careful = found.deaths > 0;
+    schedules.is_marked = true;
+    Ok((found.writes, found.deaths))
+}
+
+fn quarantine_in(row: Row) -> Option<QuarantineRow> {
+    match row {
+        Row::Quarantine(row) => Some(*row),
+        _ => None,
+    }
 }
 
 async fn load_leased(

@@ -33,11 +33,16 @@ pub struct CommitLog<E> {
 impl<E> CommitLog<E> {
     /// The log of a freshly opened epoch: nothing is committed in it yet.
     pub fn new() -> CommitLog<E> {
+        CommitLog::after(BatchNo(0))
+    }
+
+    /// The log of an epoch in which batches up to this one are durable.
+    pub fn after(durable: BatchNo) -> CommitLog<E> {
         CommitLog {
-            next: BatchNo(1),
+            next: BatchNo(durable.0 + 1),
             building: Writes::default(),
             sealed: VecDeque::new(),
-            durable: BatchNo(0),
+            durable,
             held: VecDeque::new(),
         }
     }

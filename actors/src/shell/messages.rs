@@ -62,6 +62,8 @@ pub enum FromWorker {
         queues: Vec<Name>,
         /// To be kept while there is nothing.
         waits: bool,
+        /// One job that runs apart may be among the grants.
+        apart: bool,
     },
     /// Still held.
     Heartbeat {

@@ -3,6 +3,7 @@
 //! Read `log.rs` (durable before visible), `overlay.rs` (cold rows), `fetch.rs` (reads), `load.rs`
 //! (opening a shard), then `shard_actor.rs` (the actor).
 
+mod careful;
 mod fates;
 pub mod fetch;
 mod gather;

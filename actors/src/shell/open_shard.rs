@@ -11,7 +11,7 @@ use crate::shell::log::{CommitLog, Sealed};
 use crate::shell::overlay::Overlay;
 use crate::shell::shard_actor::{REOPEN_CAP, REOPEN_FIRST, ShardActor};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
-use fencepost_core::ids::{Scope, ShardOwner};
+use fencepost_core::ids::{BatchNo, Scope, ShardOwner};
 use fencepost_core::machine::{Expect, Out, Wake, Write};
 use fencepost_core::refusal::storage_full;
 use fencepost_core::row::Row;
@@ -160,6 +160,7 @@ impl ShardActor {
             mono,
             doubt: stated.doubt,
         };
+        let committed = BatchNo(u64::from(!loaded.marks.is_empty()));
         let mut out = Out::default();
         let machine = match Shard::open(facts, loaded.opened, now, &mut out) {
             Ok(machine) => machine,
@@ -174,7 +175,7 @@ impl ShardActor {
             machine,
             facts,
             owner,
-            log: CommitLog::new(),
+            log: CommitLog::after(committed),
             overlay: Overlay::default(),
             stated,
             stated_at: mono,
@@ -186,6 +187,7 @@ impl ShardActor {
             steps: 0,
         }));
         self.quarantine(loaded.bad);
+        self.tell_quarantined(true);
         self.stamp(out, ctx);
         tracing::debug!(shard = facts.shard.0, epoch = facts.epoch.0, "shard open");
         self.hint_workers();

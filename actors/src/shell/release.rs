@@ -9,12 +9,13 @@ use crate::shell::fetch::BadRow;
 use crate::shell::messages::WorkerLink;
 use crate::shell::shard_actor::ShardActor;
 use actix::Context;
+use fencepost_core::fate::FateKind;
 use fencepost_core::ids::WorkerId;
 use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput, LeaseReply};
 use fencepost_core::machine::ReplyTo;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::row::RowKey;
-use fencepost_core::scheduler_shard::io::ScheduleEffect;
+use fencepost_core::scheduler_shard::io::{ScheduleEffect, ScheduleInput};
 use fencepost_core::shard::{ShardEffect, ShardInput};
 use fencepost_core::worker::io::WorkerInput;
 use fencepost_storage::keys::key_bytes;
@@ -25,8 +26,17 @@ impl ShardActor {
             match effect {
                 ShardEffect::Schedule(ScheduleEffect::Reply(to, reply)) => {
                     self.answer(to, reply.map(ShardReply::Schedule));
+                    self.tell_quarantined(false);
                 }
-                ShardEffect::Schedule(ScheduleEffect::Note(note)) => self.parts.notes.fired(&note),
+                ShardEffect::Schedule(ScheduleEffect::Note(note)) => {
+                    self.parts.notes.fired(&note);
+                    self.tell_quarantined(note.kind == FateKind::Quarantined);
+                }
+                ShardEffect::Schedule(ScheduleEffect::AskTrialTurn) => self.ask_trial_turn(ctx),
+                ShardEffect::Schedule(ScheduleEffect::TrialMarked) => {
+                    self.step(ShardInput::Schedule(ScheduleInput::TrialMarked), ctx);
+                }
+                ShardEffect::Schedule(ScheduleEffect::EndTrialTurn) => self.trial = None,
                 ShardEffect::Schedule(ScheduleEffect::LoadFates {
                     name,
                     incarnation,
@@ -53,6 +63,7 @@ impl ShardActor {
                 received_at,
                 grants,
                 more,
+                apart,
             } => {
                 let waited = self.parts.clock.mono().since(received_at);
                 let any = !grants.is_empty();
@@ -64,6 +75,7 @@ impl ShardActor {
                         grants,
                         waited,
                         more,
+                        apart,
                     },
                 );
                 if any {
@@ -96,6 +108,18 @@ impl ShardActor {
             }
             LeaseEffect::JobChanged(job) => self.parts.notes.job_changed(&job),
             LeaseEffect::AttemptEnded(job) => self.parts.notes.attempt_ended(&job),
+        }
+    }
+
+    /// Tells how many schedules are in quarantine when that has changed; more only where `more` says so.
+    pub(crate) fn tell_quarantined(&mut self, more: bool) {
+        let Some(open) = self.open.as_ref().filter(|_| more || self.quarantined > 0) else {
+            return;
+        };
+        let count = open.machine.scheduler().quarantined() as u64;
+        if count != self.quarantined {
+            self.quarantined = count;
+            self.parts.notes.quarantined(self.parts.plan.shard, count);
         }
     }
 

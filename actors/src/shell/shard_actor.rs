@@ -21,7 +21,7 @@ use fencepost_core::time::{Monotonic, Span};
 use fencepost_storage::store::{OpenError, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Called once when this process must end.
 pub type Fatal = Arc<dyn Fn(String) + Send + Sync>;
@@ -45,6 +45,8 @@ pub struct ShardParts {
     pub lease: Span,
     /// Interval of heartbeats.
     pub heartbeat: Span,
+    /// One trial of a schedule at a time on this node (F9).
+    pub trial_turn: Arc<Semaphore>,
 }
 
 /// The actor of one shard.
@@ -63,6 +65,10 @@ pub struct ShardActor {
     pub(crate) settling: Vec<oneshot::Sender<()>>,
     /// Grows with each reload until a batch is durable: what fails at each load must not spin.
     pub(crate) reopen_delay: Span,
+    /// Held while a trial is made.
+    pub(crate) trial: Option<OwnedSemaphorePermit>,
+    /// Schedules in quarantine, as last told.
+    pub(crate) quarantined: u64,
 }
 
 pub(crate) const REOPEN_FIRST: Span = Span::from_millis(20);
@@ -83,6 +89,8 @@ impl ShardActor {
             draining: false,
             settling: Vec::new(),
             reopen_delay: REOPEN_FIRST,
+            trial: None,
+            quarantined: 0,
         }
     }
 
@@ -102,7 +110,7 @@ impl ShardActor {
     fn on_loaded(&mut self, result: Result<Loaded, OpenError>, ctx: &mut Context<ShardActor>) {
         match result {
             Ok(loaded) => {
-                self.begin_epoch(loaded, ctx);
+                self.mark_owner(loaded, ctx);
             }
             Err(OpenError::Store(StoreError::Broken(reason))) => (self.parts.fatal)(reason),
             Err(error) => {
@@ -121,6 +129,7 @@ impl ShardActor {
     pub(crate) fn close_telling(&mut self, reason: &str, told: fn() -> Refusal, ctx: &mut Context<ShardActor>) {
         tracing::warn!(shard = self.parts.plan.shard.0, reason, "shard closed, reloading");
         self.open = None;
+        self.trial = None;
         self.life += 1;
         if let Some((_, handle)) = self.timer.take() {
             ctx.cancel_future(handle);
@@ -190,7 +199,7 @@ impl ShardActor {
 
     fn probe(&self) -> ShardProbe {
         self.open.as_ref().map_or(ShardProbe::default(), |open| ShardProbe {
-            open: true,
+            open: !open.machine.scheduler().is_trying(),
             schedules: open.machine.scheduler().len() as u64,
             backlog: open.log.backlog() as u64,
         })

@@ -5,12 +5,12 @@
 
 use crate::node::notes::Notes;
 use crate::telemetry::{last_attempt, lateness, result_word, state_word};
-use fencepost_core::ids::JobId;
+use fencepost_core::ids::{JobId, ShardId};
 use fencepost_core::job::{Job, JobState};
 use fencepost_core::name::Name;
 use fencepost_core::scheduler_shard::audit::AuditFault;
 use fencepost_core::scheduler_shard::io::FireNote;
-use metrics::{counter, describe_counter, describe_histogram, histogram};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use std::sync::Arc;
 
@@ -43,6 +43,14 @@ fn describe() {
         "From grant to outcome."
     );
     describe_counter!("fencepost_occurrences_total", "Occurrences by fate.");
+    describe_gauge!(
+        "fencepost_schedules_quarantined",
+        "Schedules that are not evaluated, by shard."
+    );
+    describe_counter!(
+        "fencepost_rows_quarantined_total",
+        "Rows that could not be read, by shard."
+    );
     describe_counter!(
         "fencepost_audit_faults_total",
         "Faults that the auditor found in histories."
@@ -70,6 +78,14 @@ impl Notes for MetricNotes {
 
     fn fired(&self, note: &FireNote) {
         counter!("fencepost_occurrences_total", "fate" => note.kind.as_str()).increment(note.count.unwrap_or(1));
+    }
+
+    fn quarantined(&self, shard: ShardId, schedules: u64) {
+        gauge!("fencepost_schedules_quarantined", "shard" => shard.0.to_string()).set(schedules as f64);
+    }
+
+    fn row_quarantined(&self, shard: ShardId) {
+        counter!("fencepost_rows_quarantined_total", "shard" => shard.0.to_string()).increment(1);
     }
 
     fn audit_fault(&self, _: &Name, fault: &AuditFault) {

@@ -101,12 +101,14 @@ impl WorkerActor {
                 slots,
                 queues,
                 waits,
+                apart,
             } => {
                 let message = FromWorker::Offer {
                     offer,
                     slots,
                     queues,
                     waits,
+                    apart,
                 };
                 self.send(shard, message, inputs);
             }

@@ -13,6 +13,7 @@ impl LeaseManager {
         self.ready.check();
         self.waits.check();
         self.waiting_offers.check();
+        self.apart.check();
         assert!(self.unplaced.is_empty(), "rows are placed within their step");
         let mut ready = BTreeSet::new();
         let mut lent = BTreeSet::new();
@@ -28,6 +29,13 @@ impl LeaseManager {
                     Lies::Nowhere => panic!("after a step every ready job has a place row"),
                 }
             }
+        }
+        for (key, job) in self.apart.iter() {
+            assert_eq!(key.1, job.id, "a job that runs apart is filed under its id");
+            assert!(ready.insert(key.1), "a job is ready once");
+            let is_free = self.leases.get(key.1).is_none();
+            assert!(is_free, "a job that waits to run apart has no current attempt");
+            lent.insert(*key);
         }
         assert_eq!(
             &lent,

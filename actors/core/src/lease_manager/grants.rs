@@ -9,9 +9,13 @@ use super::waiting_offers::Asked;
 use super::workers::{Granted, Known};
 use super::{LeaseManager, Orders, is_expired};
 use crate::ids::{OfferId, Token, WorkerId};
+use crate::job::Job;
 use crate::limits::{LEASED_BYTES_MAX, LEASES_PER_SHARD_MAX, OFFER_SLOTS_MAX, READY_LOADS_MAX};
+use crate::name::Name;
 use crate::row::{LeasedRow, Row};
-use crate::time::Now;
+use crate::time::{Now, StoreTime};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl LeaseManager {
     /// A worker has room.
@@ -26,6 +30,7 @@ impl LeaseManager {
             Known::Forgotten => Vec::new(),
         };
         let more = self.ready.has_more(&asked.only);
+        let apart = self.apart.has_any(&asked.only);
         let keep = waits && is_new && grants.is_empty() && asked.slots > 0 && self.has_lease_room();
         let (offer, received_at) = (asked.offer, asked.received_at);
         if keep && self.waiting_offers.keep(worker.clone(), asked) {
@@ -37,6 +42,7 @@ impl LeaseManager {
             received_at,
             grants,
             more,
+            apart,
         });
     }
 
@@ -44,6 +50,9 @@ impl LeaseManager {
     pub(super) fn grant_new(&mut self, now: Now, worker: &WorkerId, asked: &Asked, out: &mut Orders) -> Vec<Grant> {
         let slots = asked.slots.min(OFFER_SLOTS_MAX) as usize;
         let mut grants = Vec::new();
+        if asked.apart && slots > 0 && self.has_lease_room() {
+            grants.extend(self.grant_apart(now, worker, &asked.only, out));
+        }
         let mut vain_turns = 0;
         while grants.len() < slots && vain_turns < READY_LOADS_MAX && self.has_lease_room() {
             let Some(queue) = self.ready.next_line(&asked.only) else {
@@ -77,12 +86,29 @@ impl LeaseManager {
     ) -> Option<Grant> {
         self.delete_taken(class, key, entry.lies, out);
         self.order_ready_page(class, out);
-        if is_expired(&entry.job, now) {
-            self.expire(now, entry.job, out);
+        self.give(now, worker, entry.job, key.1, out)
+    }
+
+    fn grant_apart(&mut self, now: Now, worker: &WorkerId, only: &BTreeSet<Name>, out: &mut Orders) -> Option<Grant> {
+        let (key, job) = self.apart.take(only)?;
+        self.delete_wait_row(key, out);
+        self.give(now, worker, job, key.0, out)
+    }
+
+    /// Its place row is gone in this step.
+    fn give(
+        &mut self,
+        now: Now,
+        worker: &WorkerId,
+        job: Arc<Job>,
+        order: StoreTime,
+        out: &mut Orders,
+    ) -> Option<Grant> {
+        if is_expired(&job, now) {
+            self.expire(now, job, out);
             return None;
         }
         let token = self.next_token();
-        let job = entry.job;
         let row = LeasedRow {
             id: job.id,
             job_version: job.version,
@@ -94,7 +120,7 @@ impl LeaseManager {
             begun: false,
             seen: self.facts.epoch,
             unseen_starts: 0,
-            order: key.1,
+            order,
         };
         out.put(Row::Leased(Box::new(row.clone())));
         let grant = Grant {

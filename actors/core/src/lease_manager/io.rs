@@ -63,6 +63,8 @@ pub enum LeaseInput {
         queues: Vec<Name>,
         /// If there is nothing now: keep it for what becomes ready, and answer then.
         waits: bool,
+        /// One of the jobs whose worker was lost before may be among the grants: no other runs there.
+        apart: bool,
     },
     /// A worker still holds these.
     Heartbeat {
@@ -221,6 +223,8 @@ pub enum LeaseEffect {
         grants: Vec<Grant>,
         /// Whether more is ready in the classes asked for.
         more: bool,
+        /// Jobs whose worker was lost wait for their turn there.
+        apart: bool,
     },
     /// Confirms leases. Exempt from waiting for durability (F3): each grant is durable and no
     /// stamped batch ends it.

@@ -10,6 +10,7 @@
 //! Next: `io.rs` (facts and orders), `places.rs` (the one way in and out of each range), `grants.rs`,
 //! `outcomes.rs`, `decide.rs` (F15), `window.rs` (F34), `mark.rs` (F7), `leases.rs` (F16, F17).
 
+mod apart;
 mod cancel;
 mod check;
 mod create;
@@ -40,6 +41,7 @@ use crate::machine::{Out, Wake};
 use crate::row::{LeasedRow, MarkRange, MarkRow, RowKey};
 use crate::shard::ShardFacts;
 use crate::time::Now;
+use apart::Apart;
 use io::{LeaseEffect, LeaseInput, LeaseOpened, Recorded};
 use leases::LeaseTable;
 use places::Lies;
@@ -60,6 +62,10 @@ type Orders = Out<LeaseEffect>;
 pub struct LeaseManager {
     facts: ShardFacts,
     ready: ReadyRange,
+    /// Due jobs that run one at a time.
+    apart: Apart,
+    /// One of them came due in this step.
+    fresh_apart: bool,
     waits: WaitRange,
     leases: LeaseTable,
     workers: Workers,
@@ -86,6 +92,8 @@ impl LeaseManager {
         let mut machine = LeaseManager {
             facts,
             ready: ReadyRange::default(),
+            apart: Apart::default(),
+            fresh_apart: false,
             waits: WaitRange::new(wait_mark(&opened.marks)),
             leases: LeaseTable::new(facts.heartbeat, now.mono),
             workers: Workers::default(),
@@ -148,11 +156,13 @@ impl LeaseManager {
                 slots,
                 queues,
                 waits,
+                apart,
             } => {
                 let asked = Asked {
                     offer,
                     slots,
                     only: queues.into_iter().collect(),
+                    apart,
                     received_at: now.mono,
                 };
                 self.on_offer(now, worker, asked, waits, out);
@@ -219,11 +229,15 @@ impl LeaseManager {
             self.serve_waiting_offers(now, out);
         }
         self.place_rows(out);
-        if self.fresh && self.hungry && self.ready.has_more(&BTreeSet::new()) {
+        let is_wanted = self.fresh && self.hungry && self.ready.has_more(&BTreeSet::new());
+        if is_wanted {
             self.hungry = false;
+        }
+        // Offers that wait are not given what runs apart: their workers must ask.
+        if is_wanted || self.fresh_apart {
             out.effect(LeaseEffect::HintReady);
         }
-        self.fresh = false;
+        (self.fresh, self.fresh_apart) = (false, false);
     }
 
     fn on_tick(&mut self, now: Now, out: &mut Orders) {
@@ -243,6 +257,8 @@ impl LeaseManager {
             if is_expired(&entry.job, now) {
                 self.delete_wait_row(key, out);
                 self.expire(now, entry.job, out);
+            } else if self.apart.insert(key, &entry.job) {
+                self.fresh_apart = true;
             } else {
                 self.enter_ready(entry.job, key.0, Lies::Waiting(key.0), out);
             }

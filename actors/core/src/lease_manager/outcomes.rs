@@ -58,7 +58,11 @@ impl LeaseManager {
             output: Arc::from([]),
         };
         job.attempts.push(record_of(&row, now, AttemptResult::WorkerLost, lost));
-        let next = decide::decide_after_loss(&job, row.begun);
+        let next = match decide::decide_after_loss(&job, row.begun) {
+            // It waits in any case, and comes back to run apart.
+            Next::RetryAfter(wait) => Next::RetryAfter(wait.max(Span::from_millis(1))),
+            other => other,
+        };
         self.end_attempt(now, &row, job, next, out);
     }
 
@@ -165,6 +169,7 @@ impl LeaseManager {
             Place::Ready { order } => self.refresh_ready(order, job),
             Place::Wait { at, .. } => match self.waits.window().get_mut(&(at, job.id)) {
                 Some(entry) => entry.job = job,
+                None if self.apart.refresh(&(at, job.id), &job) => {}
                 None => self.refresh_ready(at, job),
             },
             Place::Leased | Place::Parked | Place::DeadLetter { .. } | Place::None => {}

@@ -93,7 +93,10 @@ impl LeaseManager {
             Place::Wait { at, .. } => {
                 let key = (at, job.id);
                 let (known, lent) = (self.waits.knows(&key), self.waits.is_lent(&key));
-                if lent && let Some(class) = self.ready.find(&class_of(job)) {
+                if lent
+                    && self.apart.remove(&key).is_none()
+                    && let Some(class) = self.ready.find(&class_of(job))
+                {
                     self.ready.remove(class, &(job.spec.priority, at, job.id));
                 }
                 if !known {

@@ -21,6 +21,8 @@ pub(super) struct Asked {
     pub(super) slots: u32,
     /// Only these queues; empty means all.
     pub(super) only: BTreeSet<Name>,
+    /// One of the jobs that run apart may be among the grants; never of an offer that waits.
+    pub(super) apart: bool,
     pub(super) received_at: Monotonic,
 }
 
@@ -91,12 +93,14 @@ impl LeaseManager {
                 continue;
             }
             let more = self.ready.has_more(&asked.only);
+            let apart = self.apart.has_any(&asked.only);
             out.effect(LeaseEffect::SendGrants {
                 worker,
                 offer: asked.offer,
                 received_at: asked.received_at,
                 grants,
                 more,
+                apart,
             });
         }
     }

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 pub struct AuditInput<'a> {
     /// Every definition version.
     pub definitions: &'a [ScheduleDefinition],
+    /// Versions up to this are not evaluated (F9); 0 for none.
+    pub unevaluated: u64,
     /// Closed spans.
     pub fates: &'a [FateSpan],
     /// For a page of a history: where it begins, when that is not where the history does.
@@ -69,6 +71,8 @@ pub enum AuditFaultKind {
     },
     /// A span names a definition that is not there.
     DefinitionMissing,
+    /// The schedule is in quarantine: nothing fires until someone edits, resumes or deletes it.
+    Quarantined,
 }
 
 impl AuditFaultKind {
@@ -79,6 +83,7 @@ impl AuditFaultKind {
             AuditFaultKind::Overlap => "two_fates",
             AuditFaultKind::Count { .. } => "wrong_count",
             AuditFaultKind::DefinitionMissing => "definition_missing",
+            AuditFaultKind::Quarantined => "quarantined",
         }
     }
 }
@@ -97,7 +102,10 @@ pub fn audit(input: AuditInput<'_>) -> AuditReport {
         .map(|row| {
             (
                 row.version,
-                Version::compile(row.clone()).unwrap_or_else(|_| Version::broken(row.clone())),
+                match row.version <= input.unevaluated {
+                    true => Version::broken(row.clone()),
+                    false => Version::compile(row.clone()).unwrap_or_else(|_| Version::broken(row.clone())),
+                },
             )
         })
         .collect();

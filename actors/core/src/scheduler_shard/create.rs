@@ -138,6 +138,7 @@ impl Live {
             plan: None,
             backlogs: BTreeMap::new(),
             quarantined: None,
+            poisons: Vec::new(),
             dirty: true,
         }
     }

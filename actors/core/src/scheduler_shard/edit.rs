@@ -96,6 +96,7 @@ fn dry_run(live: &Live, step: &Step<'_>, edit: Edit) -> Result<ScheduleReply, Re
         out: &mut out,
         fires: &mut fires,
         budget: step.budget,
+        shard: step.shard,
         bytes: step.bytes,
         is_full: step.is_full,
         zone_version: step.zone_version,
@@ -157,6 +158,7 @@ impl Live {
     fn end_reign(&mut self, step: &mut Step<'_>, effective_at: StoreTime) {
         if self.quarantined.take().is_some() {
             self.pass_unknown(step, FateKind::Quarantined);
+            self.leave_behind(step);
         } else if self.cursor.paused_at.is_some() {
             self.pass_line(step, FateKind::Paused, effective_at);
         } else if self.is_used_up() {

@@ -7,7 +7,9 @@
 use super::SchedulerShard;
 use super::io::ScheduleReply;
 use super::live::Live;
+use super::refusals;
 use super::step::Step;
+use super::version::Version;
 use crate::fate::FateKind;
 use crate::ids::Slot;
 use crate::machine::ReplyTo;
@@ -15,6 +17,7 @@ use crate::name::Name;
 use crate::refusal::Refusal;
 use crate::row::RowKey;
 use crate::schedule::EditKind;
+use std::sync::Arc;
 
 impl SchedulerShard {
     pub(super) fn on_pause(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: &(Name, Name)) {
@@ -53,12 +56,13 @@ impl Live {
         self.view()
     }
 
+    /// Ends a pause; what is in quarantine is evaluated again first, as a person asks for it.
     fn resume(&mut self, step: &mut Step<'_>) -> Result<ScheduleReply, Refusal> {
+        if self.quarantined.is_some() {
+            self.try_again(step)?;
+        }
         if self.cursor.paused_at.is_some() {
-            match self.quarantined {
-                None => self.pass_line(step, FateKind::Paused, step.now.store),
-                Some(_) => self.pass_unknown(step, FateKind::Quarantined),
-            }
+            self.pass_line(step, FateKind::Paused, step.now.store);
             self.cursor.paused_at = None;
             self.dirty = true;
             let version = self.cursor.definition;
@@ -66,6 +70,28 @@ impl Live {
             self.replan(step.now.store);
         }
         self.view()
+    }
+
+    /// Evaluates what was put aside. If that ends the process, its row still stands at the next start.
+    fn try_again(&mut self, step: &mut Step<'_>) -> Result<(), Refusal> {
+        let Some(current) = self.current() else {
+            return self.view().map(drop);
+        };
+        let compiled = Version::compile(current.definition.clone());
+        compiled.map_err(|refusal| refusals::quarantined(&refusal.to_string()))?;
+        self.pass_unknown(step, FateKind::Quarantined);
+        for version in self.versions.values_mut().filter(|version| version.is_broken()) {
+            if let Ok(whole) = Version::compile(version.definition.clone()) {
+                *version = Arc::new(whole);
+            }
+        }
+        self.quarantined = None;
+        self.drop_marks(step);
+        self.dirty = true;
+        let version = self.cursor.definition;
+        self.record(step, EditKind::Resumed, (version, version), None);
+        self.replan(step.now.store);
+        Ok(())
     }
 
     /// The planned fire, what a pause hid and what backlogs still owe get their last fate; fates and
@@ -88,6 +114,7 @@ impl Live {
         for number in numbers {
             self.close_backlog(step, number, FateKind::WithdrawnDelete);
         }
+        self.drop_marks(step);
         self.tape(step.zone_version).close(step.out);
         let version = self.cursor.definition;
         self.record(

@@ -53,6 +53,10 @@ impl Index {
         self.places.iter().flatten().map(|entry| &*entry.live)
     }
 
+    pub(super) fn quarantined(&self) -> usize {
+        self.all().filter(|live| live.quarantined.is_some()).count()
+    }
+
     pub(super) fn insert(&mut self, live: Live) {
         let name = (live.cursor.tenant.clone(), live.cursor.name.clone());
         let mut entry = Entry {

@@ -2,6 +2,7 @@
 //!
 //! Owns: the enums. Must never: hold logic. Next: `lease_manager/io.rs`, `shard.rs`.
 
+use super::marks::Poison;
 use crate::ids::{Incarnation, JobId};
 use crate::job::{FireCause, JobSpec, Origin};
 use crate::machine::ReplyTo;
@@ -106,8 +107,31 @@ pub enum ScheduleInput {
         /// No closed span ends after these.
         is_end: bool,
     },
+    /// A trial may be made: no other of this node is under way.
+    TrialTurn,
+    /// The mark of the trial is durable.
+    TrialMarked,
     /// Time has passed.
     Tick,
+}
+
+impl ScheduleInput {
+    /// Who waits for an answer.
+    pub fn reply(&self) -> Option<ReplyTo> {
+        match self {
+            ScheduleInput::Create { reply, .. }
+            | ScheduleInput::Edit { reply, .. }
+            | ScheduleInput::Pause { reply, .. }
+            | ScheduleInput::Resume { reply, .. }
+            | ScheduleInput::Delete { reply, .. }
+            | ScheduleInput::RunNow { reply, .. }
+            | ScheduleInput::Backfill { reply, .. } => Some(*reply),
+            ScheduleInput::FatesLoaded { .. }
+            | ScheduleInput::TrialTurn
+            | ScheduleInput::TrialMarked
+            | ScheduleInput::Tick => None,
+        }
+    }
 }
 
 /// Everything a SchedulerShard is told when its shard was opened.
@@ -119,9 +143,29 @@ pub struct ScheduleOpened {
     pub cursors: Vec<CursorRow>,
     /// All backlogs.
     pub backlogs: Vec<BacklogRow>,
-    /// Schedules (tenant, name) that must not be evaluated, and why: a row of theirs could not be
-    /// read, or evaluating them ended two owners (F9).
-    pub quarantined: Vec<(Name, Name, Arc<str>)>,
+    /// What is known against versions of schedules (F9).
+    pub poisons: Vec<Poison>,
+    /// Cursor rows that could not be read.
+    pub lost: Vec<LostCursor>,
+    /// Definition rows that could not be read: tenant, name, version, why.
+    pub unreadable: Vec<(Name, Name, u64, Arc<str>)>,
+    /// Owners before this one died young: schedules are tried one by one.
+    pub is_careful: bool,
+    /// The owner's mark was written; it is taken away once this owner has proven that it survives.
+    pub is_marked: bool,
+}
+
+/// A schedule whose cursor row could not be read.
+#[derive(Clone, Debug)]
+pub struct LostCursor {
+    /// Tenant.
+    pub tenant: Name,
+    /// Schedule.
+    pub name: Name,
+    /// Why.
+    pub reason: Arc<str>,
+    /// Begin of the first and end of the last closed fate span of its newest life.
+    pub closed: Option<(StoreTime, StoreTime)>,
 }
 
 /// An order of the SchedulerShard.
@@ -142,6 +186,12 @@ pub enum ScheduleEffect {
         /// At most this many.
         limit: usize,
     },
+    /// Answer with `TrialTurn` once no other trial of this node is under way.
+    AskTrialTurn,
+    /// The mark of a trial is durable: hand in `TrialMarked`.
+    TrialMarked,
+    /// The trial is over and its mark gone: the next may have the turn.
+    EndTrialTurn,
     /// The auditor found a fault in a schedule's history: an operator must see it.
     AuditFault {
         /// Tenant and name.

@@ -5,6 +5,7 @@
 
 use super::backlog::Backlog;
 use super::io::{ScheduleReply, ScheduleView};
+use super::marks::Poison;
 use super::refusals;
 use super::step::Step;
 use super::tape::Tape;
@@ -27,6 +28,8 @@ pub(super) struct Live {
     pub(super) backlogs: BTreeMap<u32, Backlog>,
     /// Why it is not evaluated.
     pub(super) quarantined: Option<Arc<str>>,
+    /// What is known against its versions; each is a row.
+    pub(super) poisons: Vec<Poison>,
     /// The cursor row differs from the durable one.
     pub(super) dirty: bool,
 }

@@ -15,6 +15,7 @@ mod hold;
 mod index;
 pub mod io;
 mod live;
+pub mod marks;
 mod open;
 mod past_lives;
 mod refusals;
@@ -24,6 +25,7 @@ mod step;
 mod sweep;
 mod tape;
 pub mod timetable;
+mod trial;
 pub mod validate;
 mod version;
 mod view;
@@ -38,10 +40,12 @@ use backfill::Backfill;
 use edit::Edit;
 use index::Index;
 use io::{Fire, ScheduleEffect, ScheduleInput};
+use live::Live;
 use past_lives::PastLives;
 use std::sync::Arc;
 use step::Step;
 use sweep::Sweep;
+use trial::Trials;
 pub use view::view_of;
 
 pub use open::OpenRefused;
@@ -57,6 +61,7 @@ pub struct SchedulerShard {
     creations: u64,
     sweep: Sweep,
     past: PastLives,
+    trials: Trials,
     /// The disk takes no new jobs or schedules.
     is_full: bool,
     /// Time of the last step.
@@ -78,13 +83,21 @@ impl SchedulerShard {
             out,
             fires,
             budget: FIRES_PER_STEP_MAX,
+            shard: self.facts.shard,
             bytes: BATCH_BYTES_MAX,
             is_full: self.is_full,
             zone_version: &zone_version,
         };
-        self.dispatch(&mut step, input);
-        self.decide_due(&mut step);
-        self.order_sweep(&mut step);
+        let stood = self.trials.stands();
+        match input.reply().filter(|_| self.trials.are_on()) {
+            Some(reply) => self.refuse_in_trial(&mut step, reply),
+            None => self.dispatch(&mut step, input),
+        }
+        if !stood && !self.trials.stands() {
+            self.decide_due(&mut step);
+            self.order_sweep(&mut step);
+            self.prove(&mut step);
+        }
     }
 
     fn dispatch(&mut self, step: &mut Step<'_>, input: ScheduleInput) {
@@ -152,6 +165,8 @@ impl SchedulerShard {
             } => {
                 self.on_fates_loaded(step, &name, incarnation, fates, is_end);
             }
+            ScheduleInput::TrialTurn => self.on_trial_turn(step),
+            ScheduleInput::TrialMarked => self.on_trial_marked(step),
             ScheduleInput::Tick => {}
         }
     }
@@ -181,6 +196,9 @@ impl SchedulerShard {
 
     /// When to be stepped again, at the latest.
     pub fn next_wake(&self) -> Wake {
+        if self.trials.stands() {
+            return Wake::default();
+        }
         let due = self.index.next_due();
         let release = self.index.next_release();
         let is_late = due.is_some_and(|due| due <= self.last.store);
@@ -210,12 +228,17 @@ impl SchedulerShard {
 
     /// How many schedules there are.
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.index.len() + self.trials.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.index.len() == 0
+        self.len() == 0
+    }
+
+    /// How many of them are in quarantine.
+    pub fn quarantined(&self) -> usize {
+        self.index.quarantined()
     }
 
     /// Which life of a name is the current one.

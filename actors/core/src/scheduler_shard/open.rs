@@ -6,18 +6,21 @@
 use super::SchedulerShard;
 use super::backlog::Backlog;
 use super::index::Index;
-use super::io::{ScheduleEffect, ScheduleOpened};
+use super::io::{LostCursor, ScheduleEffect, ScheduleOpened};
 use super::live::Live;
+use super::marks::{Poison, bound};
 use super::past_lives::PastLives;
+use super::settle::Case;
 use super::step::Step;
 use super::sweep::Sweep;
 use super::tape::{Bulk, Piece};
+use super::trial::Trials;
 use super::version::Version;
-use crate::fate::FateKind;
+use crate::fate::{FateCounts, FateKind};
+use crate::job::FireCause;
 use crate::limits::{BATCH_BYTES_MAX, FIRES_PER_STEP_MAX};
 use crate::machine::Out;
 use crate::name::Name;
-use crate::row::{QuarantineRow, Row};
 use crate::schedule::{BacklogRow, CursorRow, EditKind, ScheduleDefinition};
 use crate::shard::ShardFacts;
 use crate::time::Now;
@@ -44,6 +47,18 @@ pub enum OpenRefused {
 
 type Key = (Name, Name, crate::ids::Incarnation);
 
+/// The rows of one schedule.
+#[derive(Clone, Debug)]
+pub(super) struct Rows {
+    pub(super) cursor: CursorRow,
+    pub(super) definitions: Vec<ScheduleDefinition>,
+    pub(super) backlogs: Vec<BacklogRow>,
+    /// What is known against its versions.
+    pub(super) poisons: Vec<Poison>,
+    /// Why it must not be evaluated.
+    pub(super) fault: Option<Arc<str>>,
+}
+
 impl SchedulerShard {
     /// Builds the machine from all rows of its kinds. Writes what quarantine and newer zone data ask for.
     pub fn open(
@@ -59,52 +74,153 @@ impl SchedulerShard {
             out,
             fires: &mut fires,
             budget: FIRES_PER_STEP_MAX,
+            shard: facts.shard,
             bytes: BATCH_BYTES_MAX,
             is_full: false,
             zone_version: &zone_version,
         };
-        let mut index = Index::default();
-        let mut suspects: BTreeMap<(Name, Name), Arc<str>> = BTreeMap::new();
-        for (tenant, name, reason) in opened.quarantined {
-            suspects.insert((tenant, name), reason);
-        }
-        let mut definitions = grouped(opened.definitions, |row| {
-            (row.tenant.clone(), row.name.clone(), row.incarnation)
-        });
-        let mut backlogs = grouped(opened.backlogs, |row| {
-            (row.tenant.clone(), row.name.clone(), row.incarnation)
-        });
-        for cursor in opened.cursors {
-            if cursor.zone_version > zone_version {
-                return Err(OpenRefused::NewerZoneData {
-                    name: cursor.name,
-                    theirs: cursor.zone_version,
-                    ours: zone_version,
-                });
-            }
-            let key: Key = (cursor.tenant.clone(), cursor.name.clone(), cursor.incarnation);
-            let suspect = suspects.get(&(cursor.tenant.clone(), cursor.name.clone())).cloned();
-            let rows = (
-                definitions.remove(&key).unwrap_or_default(),
-                backlogs.remove(&key).unwrap_or_default(),
-            );
-            index.insert(load(&mut step, facts, cursor, rows, suspect));
-        }
-        let mut past = PastLives::default();
-        for definitions in definitions.values() {
-            past.add(definitions);
-        }
-        past.begin_round();
-        Ok(SchedulerShard {
+        let (is_careful, is_marked) = (opened.is_careful, opened.is_marked);
+        let (schedules, rest) = gather(opened, &zone_version)?;
+        let mut machine = SchedulerShard {
             facts,
-            index,
-            past,
-            zone_version,
+            index: Index::default(),
+            past: PastLives::default(),
+            trials: Trials::default(),
+            zone_version: Arc::clone(&zone_version),
             creations: 0,
             is_full: false,
             sweep: Sweep::new(now.mono),
             last: now,
-        })
+        };
+        for rows in schedules {
+            match is_careful && rows.may_be_evaluated() {
+                true => machine.trials.add(rows),
+                false => machine.index.insert(load(&mut step, rows)),
+            }
+        }
+        machine.trials.is_unproven = is_marked;
+        machine.ask_trial(&mut step);
+        for definitions in rest {
+            machine.past.add(&definitions);
+        }
+        machine.past.begin_round();
+        Ok(machine)
+    }
+}
+
+/// Each schedule's rows together, and the definitions of lives that are over.
+fn gather(
+    opened: ScheduleOpened,
+    zone_version: &Arc<str>,
+) -> Result<(Vec<Rows>, impl Iterator<Item = Vec<ScheduleDefinition>>), OpenRefused> {
+    let mut poisons: BTreeMap<(Name, Name), Vec<Poison>> = BTreeMap::new();
+    for poison in opened.poisons {
+        let name = (poison.tenant.clone(), poison.name.clone());
+        poisons.entry(name).or_default().push(poison);
+    }
+    let mut definitions = grouped(opened.definitions, |row| {
+        (row.tenant.clone(), row.name.clone(), row.incarnation)
+    });
+    let mut backlogs = grouped(opened.backlogs, |row| {
+        (row.tenant.clone(), row.name.clone(), row.incarnation)
+    });
+    let found = opened.lost.into_iter().filter_map(|lost| {
+        let cursor = lost_cursor(&lost, &definitions, &backlogs, zone_version)?;
+        Some((cursor, Some(lost.reason)))
+    });
+    let mut cursors: Vec<_> = found.collect();
+    cursors.extend(opened.cursors.into_iter().map(|cursor| (cursor, None)));
+    let mut schedules = Vec::with_capacity(cursors.len());
+    for (cursor, fault) in cursors {
+        if cursor.zone_version > *zone_version {
+            return Err(OpenRefused::NewerZoneData {
+                name: cursor.name,
+                theirs: cursor.zone_version,
+                ours: Arc::clone(zone_version),
+            });
+        }
+        let key: Key = (cursor.tenant.clone(), cursor.name.clone(), cursor.incarnation);
+        let poisons = poisons.remove(&(cursor.tenant.clone(), cursor.name.clone()));
+        let mut rows = Rows {
+            definitions: definitions.remove(&key).unwrap_or_default(),
+            backlogs: backlogs.remove(&key).unwrap_or_default(),
+            poisons: poisons.unwrap_or_default(),
+            cursor,
+            fault,
+        };
+        rows.find_fault(&opened.unreadable);
+        schedules.push(rows);
+    }
+    Ok((schedules, definitions.into_values()))
+}
+
+/// A cursor in place of one that could not be read. It stands where the closed fates end: what lies
+/// between there and now was fired or not, nobody can say, and gets the fate *quarantined*.
+fn lost_cursor(
+    lost: &LostCursor,
+    definitions: &BTreeMap<Key, Vec<ScheduleDefinition>>,
+    backlogs: &BTreeMap<Key, Vec<BacklogRow>>,
+    zone_version: &Arc<str>,
+) -> Option<CursorRow> {
+    let named = |key: &&Key| key.0 == lost.tenant && key.1 == lost.name;
+    let key = definitions.keys().rfind(named)?;
+    let versions = definitions.get(key)?;
+    let (first, last) = (versions.first()?, versions.last()?);
+    let (history_at, nominal) = lost.closed.unwrap_or((first.effective_at, first.effective_at));
+    let backlogs = backlogs.get(key).map_or(&[][..], Vec::as_slice);
+    let decided = backlogs.iter().map(|row| row.to).max();
+    Some(CursorRow {
+        tenant: lost.tenant.clone(),
+        name: lost.name.clone(),
+        incarnation: last.incarnation,
+        definition: last.version,
+        history_at,
+        nominal: decided.map_or(nominal, |decided| decided.max(nominal)),
+        offset: 0,
+        zone_version: Arc::clone(zone_version),
+        kept: None,
+        open: None,
+        paused_at: None,
+        finished_at: None,
+        fired: 0,
+        counts: FateCounts::default(),
+        backlog_next: backlogs
+            .iter()
+            .map(|row| row.number)
+            .max()
+            .map_or(1, |number| number + 1),
+        requests: Vec::new(),
+    })
+}
+
+impl Rows {
+    fn may_be_evaluated(&self) -> bool {
+        self.fault.is_none()
+    }
+
+    /// Finds what is wrong with it before anything of it is evaluated.
+    fn find_fault(&mut self, unreadable: &[(Name, Name, u64, Arc<str>)]) {
+        let cursor = &self.cursor;
+        let current = cursor.definition;
+        let (bound, deadly) = bound(&self.poisons);
+        let is_current = |(tenant, name, version, _): &&(Name, Name, u64, Arc<str>)| {
+            *tenant == cursor.tenant && *name == cursor.name && *version == current
+        };
+        let missing = || self.definitions.iter().all(|row| row.version != current);
+        let unread = || {
+            unreadable
+                .iter()
+                .find(is_current)
+                .map(|(.., reason)| Arc::clone(reason))
+        };
+        let missing = || missing().then(|| unread().unwrap_or_else(|| "its definition is missing".into()));
+        let fault = self
+            .fault
+            .take()
+            .or_else(|| deadly.filter(|_| current <= bound))
+            .or_else(missing)
+            .or_else(|| contradiction(cursor, &self.backlogs).map(Arc::from));
+        self.fault = fault;
     }
 }
 
@@ -116,34 +232,30 @@ fn grouped<T>(rows: Vec<T>, key: impl Fn(&T) -> Key) -> BTreeMap<Key, Vec<T>> {
     groups
 }
 
-fn load(
-    step: &mut Step<'_>,
-    facts: ShardFacts,
-    cursor: CursorRow,
-    (definitions, backlogs): (Vec<ScheduleDefinition>, Vec<BacklogRow>),
-    suspect: Option<Arc<str>>,
-) -> Live {
+/// Builds one schedule from its rows: the first time that anything of it is evaluated.
+pub(super) fn load(step: &mut Step<'_>, rows: Rows) -> Live {
     let mono = step.now.mono;
-    let mut cursor = cursor;
-    let mut fault = suspect.or_else(|| contradiction(&cursor, &backlogs).map(Arc::from));
+    let (mut cursor, mut fault) = (rows.cursor, rows.fault);
     if fault.is_some() {
         // What cannot be right is not built upon; the audit shows what it leaves uncovered.
         cursor.open = cursor.open.filter(|open| open.to == cursor.nominal);
         cursor.kept = None;
     }
-    let sound = backlogs.into_iter().filter(is_sound);
+    let sound = rows.backlogs.into_iter().filter(is_sound);
     let backlogs = sound.map(|row| (row.number, Backlog::new(row, mono, false)));
+    let unevaluated = bound(&rows.poisons).0;
     let mut live = Live {
         versions: BTreeMap::new(),
         cursor,
         plan: None,
         backlogs: backlogs.collect(),
         quarantined: None,
+        poisons: rows.poisons,
         dirty: false,
     };
-    for definition in definitions {
+    for definition in rows.definitions {
         let number = definition.version;
-        let version = match fault.is_some() {
+        let version = match fault.is_some() || number <= unevaluated {
             true => Version::broken(definition),
             false => Version::compile(definition.clone()).unwrap_or_else(|refusal| {
                 if number == live.cursor.definition {
@@ -154,12 +266,12 @@ fn load(
         };
         live.versions.insert(number, Arc::new(version));
     }
-    if live.current().is_none() {
-        fault.get_or_insert_with(|| "its definition is missing".into());
-    }
     match fault {
-        Some(reason) => live.quarantine_row(step, facts, &reason),
-        None => live.meet_zone_data(step),
+        Some(reason) => live.quarantine(step, &reason),
+        None => {
+            live.acquit(step);
+            live.meet_zone_data(step);
+        }
     }
     live.replan(step.now.store);
     live.flush(step);
@@ -191,23 +303,20 @@ fn is_sound(row: &BacklogRow) -> bool {
 }
 
 impl Live {
-    /// Puts the schedule aside: what falls in this time has the fate *quarantined*.
+    /// Puts the schedule aside, with a row that says why: what falls in this time has the fate
+    /// *quarantined*.
     pub(super) fn quarantine(&mut self, step: &mut Step<'_>, reason: &str) {
-        self.quarantined = Some(reason.into());
+        let reason: Arc<str> = reason.into();
+        let is_new = self.poisons.iter().all(|known| known.is_past || known.reason != reason);
+        self.mark_quarantined(step, &reason);
+        self.quarantined = Some(reason);
         self.pass_unknown(step, FateKind::Quarantined);
         self.replan(step.now.store);
-    }
-
-    fn quarantine_row(&mut self, step: &mut Step<'_>, facts: ShardFacts, reason: &str) {
-        self.quarantine(step, reason);
-        let key = format!("schedule/{}/{}", self.cursor.tenant, self.cursor.name);
-        step.out.put(Row::Quarantine(Box::new(QuarantineRow {
-            shard: facts.shard,
-            key: key.as_bytes().into(),
-            reason: reason.into(),
-            at: step.now.store,
-            deaths: 0,
-        })));
+        if is_new {
+            let (nominal, due) = (self.cursor.nominal, self.cursor.nominal);
+            let cause = FireCause::Due;
+            self.note(step, FateKind::Quarantined, &Case { nominal, due, cause }, None, None);
+        }
     }
 
     /// Gives all up to now one fate, without asking the rule, which cannot be asked.

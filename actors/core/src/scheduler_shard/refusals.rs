@@ -52,6 +52,16 @@ pub(super) fn unsettled(doubt: bool) -> Refusal {
     Refusal::new(RefusalKind::Unavailable, code, detail, "try again in a moment")
 }
 
+pub(super) fn in_trial() -> Refusal {
+    let detail = "schedules are evaluated one by one after owners that ended young";
+    Refusal::new(
+        RefusalKind::Unavailable,
+        "schedules_in_trial",
+        detail,
+        "try again in a moment",
+    )
+}
+
 pub(super) fn never_fires() -> Refusal {
     let detail = "the schedule has no occurrence after now";
     let hint = "check years, bounds and exclusions; a one-shot in the past is allowed";
@@ -60,7 +70,7 @@ pub(super) fn never_fires() -> Refusal {
 
 pub(super) fn quarantined(reason: &str) -> Refusal {
     let detail = format!("the schedule is in quarantine: {reason}");
-    let hint = "edit the schedule to replace its definition, or delete it";
+    let hint = "edit the schedule to replace its definition, resume it to try it again, or delete it";
     Refusal::new(RefusalKind::Conflict, "schedule_quarantined", detail, hint)
 }
 

@@ -46,6 +46,8 @@ impl Live {
         let Some(version) = self.versions.get(&planned.version).map(Arc::clone) else {
             return self.quarantine(step, "a definition version is missing");
         };
+        #[cfg(any(test, feature = "test-switches"))]
+        crate::planted::evaluated(&self.cursor.name);
         step.spend();
         let late = step.now.store.since(planned.due);
         if planned.kept || late <= version.definition.spec.tolerance {

@@ -3,6 +3,7 @@
 //! Owns: the time of the step, its outputs and its budget of decisions. Must never: outlive the step.
 
 use super::io::{Fire, FireNote, ScheduleEffect, ScheduleReply};
+use crate::ids::ShardId;
 use crate::job::JobSpec;
 use crate::machine::{Out, ReplyTo};
 use crate::refusal::{Refusal, storage_full};
@@ -16,6 +17,8 @@ pub(super) struct Step<'a> {
     pub(super) fires: &'a mut Vec<Fire>,
     /// Decisions that may still be taken.
     pub(super) budget: usize,
+    /// Whose rows it writes.
+    pub(super) shard: ShardId,
     /// Bytes of jobs that may still be made; the last may pass it.
     pub(super) bytes: usize,
     /// The disk takes no new jobs or schedules: nothing is decided that could ask for one.

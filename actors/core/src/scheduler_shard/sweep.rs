@@ -5,9 +5,10 @@
 //! `audit.rs`.
 
 use super::SchedulerShard;
-use super::audit::{AuditInput, audit};
+use super::audit::{AuditFault, AuditFaultKind, AuditInput, audit};
 use super::io::ScheduleEffect;
 use super::live::Live;
+use super::marks::bound;
 use super::past_lives::horizon;
 use super::step::Step;
 use super::tape;
@@ -149,8 +150,12 @@ impl Live {
             .filter(lies_in)
             .cloned()
             .collect();
+        if self.quarantined.is_some() && page.is_end {
+            self.name_quarantine(step);
+        }
         let report = audit(AuditInput {
             definitions: &definitions,
+            unevaluated: bound(&self.poisons).0,
             fates: &page.fates,
             begins_at: Some(page.after),
             cursor: Some(&self.cursor).filter(|_| page.is_end),
@@ -166,6 +171,18 @@ impl Live {
         if page.after == self.cursor.history_at && !step.now.doubt {
             self.purge(step, &page.fates);
         }
+    }
+
+    /// Nobody fires it: an operator must see that.
+    fn name_quarantine(&self, step: &mut Step<'_>) {
+        let name = (self.cursor.tenant.clone(), self.cursor.name.clone());
+        let fault = AuditFault {
+            kind: AuditFaultKind::Quarantined,
+            from: self.cursor.nominal,
+            to: step.now.store.max(self.cursor.nominal),
+            instants: Vec::new(),
+        };
+        step.out.effect(ScheduleEffect::AuditFault { name, fault });
     }
 
     /// A span that nobody walked over gets its count.

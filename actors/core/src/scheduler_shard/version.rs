@@ -29,6 +29,8 @@ pub(super) enum Discriminator {
 impl Version {
     /// Ready to be asked.
     pub(super) fn compile(definition: ScheduleDefinition) -> Result<Version, Refusal> {
+        #[cfg(any(test, feature = "test-switches"))]
+        crate::planted::evaluated(&definition.name);
         let timetable = Timetable::compile(&definition.spec, definition.effective_at)?;
         Ok(Version { definition, timetable })
     }

@@ -9,14 +9,16 @@ use crate::schedule::{CursorRow, ScheduleDefinition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The view of a schedule whose current definition and cursor were read.
-pub fn view_of(definition: ScheduleDefinition, cursor: CursorRow) -> ScheduleView {
-    let (version, quarantined) = match Version::compile(definition.clone()) {
+/// The view of a schedule whose current definition and cursor were read; one in quarantine, with the
+/// reason that its row gives, is not evaluated.
+pub fn view_of(definition: ScheduleDefinition, cursor: CursorRow, reason: Option<Arc<str>>) -> ScheduleView {
+    let compiled = match reason {
+        Some(reason) => Err(reason),
+        None => Version::compile(definition.clone()).map_err(|refusal| Arc::from(refusal.to_string())),
+    };
+    let (version, quarantined) = match compiled {
         Ok(version) => (version, None),
-        Err(refusal) => (
-            Version::broken(definition.clone()),
-            Some(Arc::from(refusal.to_string())),
-        ),
+        Err(reason) => (Version::broken(definition.clone()), Some(reason)),
     };
     let mut live = Live {
         versions: BTreeMap::from([(cursor.definition, Arc::new(version))]),
@@ -24,6 +26,7 @@ pub fn view_of(definition: ScheduleDefinition, cursor: CursorRow) -> ScheduleVie
         plan: None,
         backlogs: BTreeMap::new(),
         quarantined: quarantined.clone(),
+        poisons: Vec::new(),
         dirty: false,
     };
     live.replan(live.cursor.nominal);

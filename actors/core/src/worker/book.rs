@@ -22,6 +22,8 @@ pub(super) struct ShardBook {
     pub(super) owner: (Generation, Epoch),
     /// Said to have work since it was last asked.
     pub(super) hinted: bool,
+    /// Said that jobs whose worker was lost wait there.
+    pub(super) apart_waits: bool,
     /// Left its last offer unanswered; gets small offers until it answers.
     pub(super) slow: bool,
     /// When it was last asked.
@@ -63,6 +65,8 @@ pub(super) struct OpenOffer {
     pub(super) promised: u32,
     /// Its shard keeps it until something is ready there.
     pub(super) waits: bool,
+    /// It has the place for a job that runs apart.
+    pub(super) apart: bool,
     /// When it was sent first: leases count from here (F13).
     pub(super) sent_at: Monotonic,
     /// Times sent again.

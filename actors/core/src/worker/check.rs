@@ -3,6 +3,7 @@
 //! Owns: the list. Must never: repair. Used by the property tests and the simulator. Next: `tests/`.
 
 use super::WorkerMachine;
+use super::apart::Apart;
 use super::book::{Phase, ShardBook};
 use super::drain::Stage;
 use super::timers::Timer;
@@ -32,6 +33,20 @@ impl WorkerMachine {
             "a draining worker asks nobody"
         );
         let mut timers = usize::from(self.stage == Stage::Working);
+        if let Apart::Running(_, until) = self.apart {
+            assert!(
+                self.timers.has(until, Timer::Apart),
+                "the place for one is given up some day"
+            );
+            timers += 1;
+        }
+        if let Apart::Offered(shard) = self.apart {
+            let book = self.books.get(usize::from(shard.0));
+            let is_open = book
+                .and_then(|book| book.offer.as_ref())
+                .is_some_and(|offer| offer.apart);
+            assert!(is_open, "the place for one is kept for an open offer");
+        }
         for (number, book) in self.books.iter().enumerate() {
             let shard = ShardId(number as u16);
             assert!(

@@ -4,6 +4,7 @@
 //! at-most-once attempt before its begin is durable (F15). Next: `leases.rs`.
 
 use super::WorkerMachine;
+use super::apart::Apart;
 use super::book::{Key, OpenOffer, Phase, Run, ShardBook};
 use super::io::WorkerEffect;
 use super::timers::Timer;
@@ -18,6 +19,7 @@ pub(super) struct Answer {
     pub(super) grants: Vec<Grant>,
     pub(super) waited: Span,
     pub(super) more: bool,
+    pub(super) apart: bool,
 }
 
 impl WorkerMachine {
@@ -34,6 +36,7 @@ impl WorkerMachine {
         let asked = self.match_offer(shard, answer.offer);
         let mut back = Vec::new();
         let granted_some = !answer.grants.is_empty();
+        let granted_apart = answer.grants.iter().any(|grant| grant.job.has_lost_a_worker());
         for grant in answer.grants {
             let key = (grant.job.id, grant.token);
             if !self.is_news(shard, &key) {
@@ -50,6 +53,8 @@ impl WorkerMachine {
         self.hand_back(now, shard, back, effects);
         if let Some(asked) = asked {
             let idle = asked.waits && !granted_some;
+            // A place that was offered in vain is not offered again at once.
+            self.note_apart(shard, answer.apart && (granted_apart || !asked.apart));
             self.after_answer(now, shard, granted_some && answer.more, idle, effects);
         }
     }
@@ -97,6 +102,9 @@ impl WorkerMachine {
         };
         self.timers
             .move_to(&mut run.lease_at, Some(ends_at), Timer::Lease(id, token));
+        if grant.job.has_lost_a_worker() {
+            self.begin_apart(now, (id, token));
+        }
         match grant.job.spec.delivery {
             Delivery::AtLeastOnce => {
                 let left = ends_at.since(now);
@@ -121,6 +129,15 @@ impl WorkerMachine {
         if book.heartbeat_at.is_none() {
             self.timers
                 .move_to(&mut book.heartbeat_at, Some(heartbeat_at), Timer::Heartbeat(shard));
+        }
+    }
+
+    /// Whether jobs that run apart wait at a shard; it is asked for one if the place is free.
+    fn note_apart(&mut self, shard: ShardId, waits: bool) {
+        let is_free = self.apart == Apart::Free;
+        if let Some(book) = self.book_mut(shard) {
+            book.apart_waits = waits;
+            book.hinted |= waits && is_free;
         }
     }
 
@@ -209,6 +226,7 @@ impl WorkerMachine {
             self.timers.move_to(begin_at, None, Timer::Begin(key.0, key.1));
         }
         self.used -= 1;
+        self.end_apart_run(key);
         Some(run)
     }
 }

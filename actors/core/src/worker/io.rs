@@ -26,6 +26,8 @@ pub enum WorkerInput {
         waited: Span,
         /// More is ready there.
         more: bool,
+        /// Jobs whose worker was lost wait for their turn there.
+        apart: bool,
     },
     /// Leases confirmed; counted from when the heartbeat was sent.
     Renewed {
@@ -108,6 +110,8 @@ pub enum WorkerEffect {
         queues: Vec<Name>,
         /// To be kept while there is nothing, and answered then.
         waits: bool,
+        /// One of the jobs whose worker was lost before may be among the grants.
+        apart: bool,
     },
     /// Renew.
     SendHeartbeat {

@@ -5,6 +5,7 @@
 //! the due timers cost, not what is held. Next: `io.rs`, then `offers.rs` (asking for work),
 //! `grants.rs` (taking it), `leases.rs` (keeping it), `outcomes.rs` (reporting), `drain.rs`.
 
+mod apart;
 mod book;
 mod check;
 mod config;
@@ -23,6 +24,7 @@ pub use config::WorkerConfig;
 
 use crate::ids::{JobId, ShardId};
 use crate::time::{Monotonic, Span};
+use apart::Apart;
 use book::ShardBook;
 use drain::Stage;
 use io::{WorkerEffect, WorkerInput};
@@ -49,6 +51,8 @@ pub struct WorkerMachine {
     /// Outcomes not recorded yet.
     unrecorded: usize,
     stage: Stage,
+    /// The place for a job whose worker was lost before.
+    apart: Apart,
 }
 
 impl WorkerMachine {
@@ -69,6 +73,7 @@ impl WorkerMachine {
             promised: 0,
             unrecorded: 0,
             stage: Stage::Working,
+            apart: Apart::Free,
         }
     }
 
@@ -84,6 +89,7 @@ impl WorkerMachine {
                 grants,
                 waited,
                 more,
+                apart,
             } => {
                 self.on_granted(
                     now,
@@ -93,6 +99,7 @@ impl WorkerMachine {
                         grants,
                         waited,
                         more,
+                        apart,
                     },
                     effects,
                 );
@@ -141,6 +148,7 @@ impl WorkerMachine {
                 Timer::Offer(shard) => self.on_offer_due(now, shard, effects),
                 Timer::Outcomes(shard) => self.on_outcomes_due(now, shard, effects),
                 Timer::HandBacks(shard) => self.on_hand_backs_due(now, shard, effects),
+                Timer::Apart => self.on_apart_due(),
                 Timer::Sweep => self.on_sweep_due(now),
             }
         }

@@ -50,6 +50,7 @@ impl WorkerMachine {
 
     /// Sends offers while there is room and someone to ask.
     pub(super) fn ask(&mut self, now: Monotonic, effects: &mut Vec<WorkerEffect>) {
+        self.seek_apart(now, effects);
         while self.room() > 0 {
             let Some(shard) = self.next_to_ask() else { return };
             self.asked_last = shard;
@@ -62,9 +63,11 @@ impl WorkerMachine {
         self.call_back_for_others(now, effects);
     }
 
-    /// An offer that waits, if there is room for one: the shard has nothing to say at the moment.
+    /// An offer that waits, if there is room for one: the shard has nothing to say at the moment. Those
+    /// that have work come first, or what was called back for them would only wait again.
     pub(super) fn let_wait(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
-        if self.may_wait() {
+        let is_wanted = self.asking.iter().any(|other| self.eager(*other));
+        if self.may_wait() && !is_wanted {
             self.open_offer(now, shard, self.share_waiting(), true, effects);
         }
     }
@@ -88,6 +91,7 @@ impl WorkerMachine {
             slots,
             promised: slots,
             waits,
+            apart: !waits && self.take_apart(shard),
             sent_at: now,
             repeats: 0,
             repeat_at: None,
@@ -102,9 +106,10 @@ impl WorkerMachine {
             .move_to(&mut offer.repeat_at, repeat_at, Timer::Offer(shard));
         self.promised += slots;
         self.asking.remove(&shard);
-        let queues = self.config.queues.clone();
+        let (queues, apart) = (self.config.queues.clone(), offer.apart);
         let Some(book) = self.book_mut(shard) else { return };
         book.hinted = false;
+        book.apart_waits &= !apart;
         book.asked_at = Some(now);
         book.offer = Some(offer);
         effects.push(WorkerEffect::SendOffer {
@@ -113,6 +118,7 @@ impl WorkerMachine {
             slots,
             queues,
             waits,
+            apart,
         });
     }
 
@@ -137,6 +143,7 @@ impl WorkerMachine {
             slots: 0,
             queues,
             waits: false,
+            apart: false,
         });
     }
 
@@ -209,6 +216,7 @@ impl WorkerMachine {
             return self.call_back(now, shard, effects);
         }
         self.release_promise(shard);
+        self.withdraw_apart(shard);
         let working = self.stage == Stage::Working;
         let (room, small) = (self.room(), self.share_small());
         let repeat_at = Self::after(now, self.config.offer_repeat);
@@ -237,12 +245,22 @@ impl WorkerMachine {
                 slots,
                 queues,
                 waits: false,
+                apart: false,
             });
         }
     }
 
+    /// An offer that is not answered keeps the place for one from nobody.
+    fn withdraw_apart(&mut self, shard: ShardId) {
+        if let Some(offer) = self.book_mut(shard).and_then(|book| book.offer.as_mut()) {
+            offer.apart = false;
+        }
+        self.end_apart_offer(shard);
+    }
+
     pub(super) fn on_shard_away(&mut self, now: Monotonic, shard: ShardId) {
         self.release_promise(shard);
+        self.withdraw_apart(shard);
         let soon = Self::after(now, self.config.offer_repeat);
         let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
             return;
@@ -288,6 +306,7 @@ impl WorkerMachine {
         let book = self.books.get_mut(usize::from(shard.0))?;
         let mut offer = book.offer.take()?;
         self.timers.move_to(&mut offer.repeat_at, None, Timer::Offer(shard));
+        self.end_apart_offer(shard);
         Some(offer)
     }
 }

@@ -22,6 +22,8 @@ pub(super) enum Timer {
     Outcomes(ShardId),
     /// Hand-backs are not acknowledged.
     HandBacks(ShardId),
+    /// A job that runs apart has done so for long enough.
+    Apart,
     /// Every shard is to be asked.
     Sweep,
 }

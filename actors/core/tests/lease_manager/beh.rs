@@ -114,6 +114,67 @@ fn beh_r02_a_job_that_kills_its_worker_dies_at_its_cap() {
     leases.check();
 }
 
+/// A process that dies whenever the killer runs; what else it was given it carries out.
+fn lives_through(leases: &mut Leases, boot: u64, killer: u64) -> bool {
+    let w = worker("a", boot);
+    loop {
+        let grants = leases.offer(&w, 9);
+        if grants.iter().any(|grant| grant.job.id == job_id(killer)) {
+            return false;
+        }
+        if grants.is_empty() {
+            return true;
+        }
+        for grant in grants {
+            leases.report(&w, grant.job.id, grant.token, succeeded());
+        }
+        leases.check();
+    }
+}
+
+#[test]
+fn beh_r02_those_that_ran_beside_a_killer_are_charged_once_and_it_dies_at_its_cap() {
+    let mut leases = Leases::new();
+    for number in 1..=5 {
+        leases.create(item(number, spec())).unwrap();
+    }
+    for boot in 1..20 {
+        // The owner dies with its worker, as in one process.
+        if !lives_through(&mut leases, boot, 3) {
+            leases.dead_node = Some((worker("a", boot + 1).node, boot + 1));
+            leases.restart();
+        }
+        leases.pass(Span::from_secs(10));
+    }
+    let killer = leases.job(3);
+    assert_eq!((killer.state, killer.charged), (JobState::Dead, 3));
+    assert_eq!(killer.reason.as_deref(), Some("worker lost"));
+    for number in [1, 2, 4, 5] {
+        let job = leases.job(number);
+        assert_eq!((job.state, job.charged), (JobState::Succeeded, 2), "job {number}");
+    }
+    leases.check();
+}
+
+#[test]
+fn beh_r02_what_waits_to_run_apart_can_be_cancelled_and_is_found_again() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    for number in 1..=3 {
+        leases.create(item(number, spec())).unwrap();
+    }
+    assert_eq!(leases.offer(&w, 9).len(), 3);
+    leases.pass(Span::from_secs(60));
+    leases.check();
+    assert_eq!(leases.cancel(2).unwrap(), CancelAnswer::Cancelled);
+    leases.check();
+    assert_eq!(leases.offer(&worker("a", 2), 9).len(), 1, "one at a time");
+    leases.restart();
+    leases.pass(Span::from_secs(10));
+    leases.check();
+    assert_eq!(leases.offer(&worker("b", 1), 9).len(), 1, "a new owner finds the other");
+    assert!(leases.offer(&worker("b", 1), 9).is_empty());
+}
+
 #[test]
 fn beh_r05_cancel_before_start() {
     let (mut leases, w) = (Leases::new(), worker("a", 1));

@@ -248,6 +248,31 @@ fn f30_many_classes_share_the_window_and_all_are_served() {
 }
 
 #[test]
+fn f30_jobs_held_back_by_a_limit_are_parked_and_cost_the_others_nothing() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    create_ready(&mut leases, 0, 200, "lost");
+    assert_eq!(leases.offer(&w, 200).len(), 200);
+    leases.pass(Span::from_secs(90));
+    leases.check();
+    // All of them lost their worker: they may run one at a time, and wait aside for that.
+    create_ready(&mut leases, 500_000, 50, "quiet");
+    leases.hold_loads = true;
+    let first = leases.offer(&w, 51);
+    assert_eq!(first.len(), 51, "one that runs apart, and all that are free to run");
+    for _ in 0..20 {
+        assert!(leases.offer_without_place(&w, 10).is_empty());
+    }
+    assert!(
+        leases.loads.is_empty(),
+        "what is parked is not read again at each offer"
+    );
+    leases.hold_loads = false;
+    leases.report(&w, first[0].job.id, first[0].token, succeeded());
+    assert_eq!(leases.offer(&w, 10).len(), 1, "and comes back when the limit frees");
+    leases.check();
+}
+
+#[test]
 fn f34_a_row_whose_job_is_ready_in_memory_is_not_loaded_twice() {
     let mut leases = Leases::new();
     let mut lonely = spec();

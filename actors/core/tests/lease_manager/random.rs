@@ -168,6 +168,7 @@ impl World {
             slots,
             queues: Vec::new(),
             waits: true,
+            apart: false,
         });
     }
 

@@ -48,7 +48,7 @@ impl World {
     pub fn word_of(&self, epoch: Epoch, life: Life, said: FromWorker) -> (LeaseInput, Vec<Token>) {
         let worker = worker_id(life.0, life.1);
         match said {
-            FromWorker::Offer(offer, slots, waits) => {
+            FromWorker::Offer(offer, slots, waits, apart) => {
                 let queues = Vec::new();
                 let input = LeaseInput::Offer {
                     worker,
@@ -56,6 +56,7 @@ impl World {
                     slots,
                     queues,
                     waits,
+                    apart,
                 };
                 (input, Vec::new())
             }

@@ -69,8 +69,12 @@ impl World {
         let life: Life = (node, self.nodes[node].boot);
         match effect {
             WorkerEffect::SendOffer {
-                offer, slots, waits, ..
-            } => self.say(life, FromWorker::Offer(offer, slots, waits)),
+                offer,
+                slots,
+                waits,
+                apart,
+                ..
+            } => self.say(life, FromWorker::Offer(offer, slots, waits, apart)),
             WorkerEffect::SendHeartbeat { beat, held, .. } => {
                 self.watch.beat_last = beat;
                 self.say(life, FromWorker::Heartbeat(beat, held));

@@ -208,6 +208,7 @@ impl World {
                 received_at,
                 grants,
                 more,
+                apart,
             } => {
                 let waited = self.now.since(received_at);
                 let granted = WorkerInput::Granted {
@@ -216,6 +217,7 @@ impl World {
                     grants,
                     waited,
                     more,
+                    apart,
                 };
                 self.send(&worker, granted);
                 self.hear(epoch, LeaseInput::GrantsReleased { worker, offer })?;

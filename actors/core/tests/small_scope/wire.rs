@@ -24,7 +24,7 @@ pub enum Packet {
 /// What a worker says.
 #[derive(Clone, Debug, Hash)]
 pub enum FromWorker {
-    Offer(OfferId, u32, bool),
+    Offer(OfferId, u32, bool, bool),
     Heartbeat(BeatId, Vec<(JobId, Token)>),
     Begin(JobId, Token),
     Outcomes(Vec<(JobId, Token, Outcome)>),

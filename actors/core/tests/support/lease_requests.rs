@@ -96,7 +96,23 @@ impl Leases {
         self.offer_as(worker, self.offers, slots, &[])
     }
 
+    /// From a worker that runs a job apart already.
+    pub fn offer_without_place(&mut self, worker: &WorkerId, slots: u32) -> Vec<Grant> {
+        self.offers += 1;
+        self.offer_with(worker, (self.offers, false), slots, &[])
+    }
+
     pub fn offer_as(&mut self, worker: &WorkerId, offer: u64, slots: u32, queues: &[&str]) -> Vec<Grant> {
+        self.offer_with(worker, (offer, true), slots, queues)
+    }
+
+    fn offer_with(
+        &mut self,
+        worker: &WorkerId,
+        (offer, apart): (u64, bool),
+        slots: u32,
+        queues: &[&str],
+    ) -> Vec<Grant> {
         let (worker, offer) = (worker.clone(), OfferId(offer));
         let queues = queues.iter().map(|queue| Name::new(queue).unwrap()).collect();
         self.step(LeaseInput::Offer {
@@ -105,6 +121,7 @@ impl Leases {
             slots,
             queues,
             waits: false,
+            apart,
         });
         let found = self.effects.iter().rev().find_map(|effect| match effect {
             LeaseEffect::SendGrants {

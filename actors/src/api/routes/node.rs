@@ -10,6 +10,7 @@ use crate::gateway::Health;
 use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use fencepost_core::scheduler_shard::marks::schedule_in;
 use hyper::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
@@ -70,6 +71,9 @@ pub struct QuarantineAnswer {
     pub shard: u16,
     /// Raw key of the row, hexadecimal.
     pub key: String,
+    /// The schedule that is in quarantine, if it is a whole one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
     /// Why.
     pub reason: String,
     /// When.
@@ -164,6 +168,7 @@ pub async fn quarantine(State(shared): State<Arc<Shared>>, mut params: Params) -
     let items = rows.into_iter().map(|row| QuarantineAnswer {
         shard: row.shard.0,
         key: row.key.iter().map(|byte| format!("{byte:02x}")).collect(),
+        schedule: schedule_in(&row).map(|(_, name)| name.to_string()),
         reason: row.reason.to_string(),
         at: text::instant(row.at),
         deaths: row.deaths,

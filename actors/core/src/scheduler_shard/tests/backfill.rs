@@ -3,7 +3,7 @@
 use super::world::*;
 use crate::fate::FateKind::*;
 use crate::job::FireCause;
-use crate::limits::{BACKFILL_COUNT_MAX, BACKFILL_SPANS_MAX, CATCH_UP_RATE_DEFAULT};
+use crate::limits::{BACKFILL_COUNT_MAX, BACKFILL_SPANS_MAX, CATCH_UP_RATE_DEFAULT, REQUESTS_KEPT_MAX};
 use crate::machine::ReplyTo;
 use crate::refusal::Refusal;
 use crate::scheduler_shard::io::{ScheduleInput, ScheduleReply};
@@ -129,6 +129,24 @@ fn a_repeated_request_does_nothing_more() {
     assert_eq!(backfill(&mut world, rerun()).unwrap().0.0, 0);
     world.run(NOON + 10 * MINUTE);
     assert_eq!(world.jobs.len(), 6 + 3);
+}
+
+#[test]
+fn f27_a_rerun_whose_request_was_forgotten_makes_no_id_again() {
+    let mut world = paused_over_four();
+    let rerun = || Asked {
+        rerun: true,
+        ..asked(NOON + 5 * MINUTE, NOON + 8 * MINUTE, 9)
+    };
+    assert_eq!(backfill(&mut world, rerun()).unwrap().0.0, 3);
+    world.run(NOON + 9 * MINUTE);
+    for request in 100..100 + REQUESTS_KEPT_MAX as u64 {
+        world.step(run_now("it", request)).unwrap().unwrap();
+    }
+    // The store would refuse a job that is there, and the shard would reload for ever.
+    assert_eq!(backfill(&mut world, rerun()).unwrap().0.0, 3);
+    world.run(NOON + 10 * MINUTE);
+    assert_eq!(world.jobs.len(), 6 + 3 + 3 + REQUESTS_KEPT_MAX);
 }
 
 #[test]

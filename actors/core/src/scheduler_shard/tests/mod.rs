@@ -14,4 +14,5 @@ mod random;
 mod room;
 mod specs;
 mod sweeping;
+mod trials;
 pub(crate) mod world;

@@ -8,6 +8,7 @@ use crate::row::Row;
 use crate::schedule::{EditKind, PendingFate, Rule};
 use crate::scheduler_shard::audit::AuditFaultKind;
 use crate::scheduler_shard::io::{ScheduleInput, ScheduleOpened, ScheduleReply};
+use crate::scheduler_shard::marks::Poison;
 use crate::scheduler_shard::{OpenRefused, SchedulerShard};
 use crate::shard::ShardFacts;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ fn fix(text: &str) -> ScheduleInput {
 }
 
 #[test]
-fn f09_one_bad_expression_puts_one_schedule_aside_and_an_edit_brings_it_back() {
+fn f9_one_bad_expression_puts_one_schedule_aside_and_an_edit_brings_it_back() {
     let mut world = World::new(NOON);
     world.create("bad", cron("* * * * *"));
     world.create("good", cron("* * * * *"));
@@ -76,7 +77,7 @@ fn f09_one_bad_expression_puts_one_schedule_aside_and_an_edit_brings_it_back() {
 }
 
 #[test]
-fn f09_a_missing_definition_ends_no_shell() {
+fn f9_a_missing_definition_ends_no_shell() {
     let mut world = World::new(NOON);
     world.create("bad", cron("* * * * *"));
     world.create("good", cron("* * * * *"));
@@ -96,7 +97,7 @@ fn f09_a_missing_definition_ends_no_shell() {
 }
 
 #[test]
-fn f09_a_row_that_contradicts_itself_ends_no_shell() {
+fn f9_a_row_that_contradicts_itself_ends_no_shell() {
     let mut world = World::new(NOON);
     world.create("bad", cron("* * * * *"));
     world.run(NOON + 3 * MINUTE);
@@ -118,12 +119,20 @@ fn f09_a_row_that_contradicts_itself_ends_no_shell() {
 }
 
 #[test]
-fn f09_what_ended_two_owners_is_not_evaluated() {
+fn f9_what_ended_two_owners_is_not_evaluated() {
     let mut world = World::new(NOON);
     world.create("bad", cron("* * * * *"));
     let mut opened = world.opened();
     let (tenant, text) = name("bad");
-    opened.quarantined.push((tenant, text, "it ended two owners".into()));
+    opened.poisons.push(Poison {
+        tenant,
+        name: text,
+        version: 1,
+        deaths: 2,
+        reason: "it ended two owners".into(),
+        at: world.now.store,
+        is_past: false,
+    });
     world.jump(at(NOON + HOUR));
     world.machine = SchedulerShard::open(facts(2), opened, world.now, &mut Out::default()).unwrap();
     world.tick();

@@ -32,6 +32,8 @@ pub struct World {
     pub notes: Vec<FireNote>,
     /// What the auditor found.
     pub faults: Vec<AuditFault>,
+    /// What the shell would hand in next, for trials.
+    pub orders: Vec<ScheduleInput>,
     /// A page that the auditor ordered.
     ordered: Option<ScheduleEffect>,
     /// Rows written, by all steps.
@@ -59,6 +61,7 @@ impl World {
             ids: BTreeMap::new(),
             notes: Vec::new(),
             faults: Vec::new(),
+            orders: Vec::new(),
             ordered: None,
             writes: 0,
             steps: 0,
@@ -114,6 +117,9 @@ impl World {
                 ScheduleEffect::Note(note) => self.notes.push(note),
                 ScheduleEffect::AuditFault { fault, .. } => self.faults.push(fault),
                 ScheduleEffect::LoadFates { .. } => self.ordered = Some(effect),
+                ScheduleEffect::AskTrialTurn => self.orders.push(ScheduleInput::TrialTurn),
+                ScheduleEffect::TrialMarked => self.orders.push(ScheduleInput::TrialMarked),
+                ScheduleEffect::EndTrialTurn => {}
             }
         }
         reply
@@ -328,6 +334,7 @@ impl World {
         backlogs.retain(|row| row.name.as_str() == text);
         audit(AuditInput {
             definitions: &definitions,
+            unevaluated: 0,
             fates: &self.closed(text),
             begins_at: None,
             cursor: cursor.as_ref(),

@@ -1,8 +1,9 @@
 //! Tests of the Worker machine: one worker, time as a number, messages by hand.
 //!
-//! Owns: the bench that the tests share. Must never: sleep. Next: `asking.rs`, `keeping.rs`,
+//! Owns: the bench that the tests share. Must never: sleep. Next: `asking.rs`, `apart.rs`, `keeping.rs`,
 //! `reporting.rs`, `property.rs`.
 
+mod apart;
 mod asking;
 mod keeping;
 mod property;
@@ -74,6 +75,7 @@ impl Bench {
             grants,
             waited,
             more: false,
+            apart: false,
         });
     }
 

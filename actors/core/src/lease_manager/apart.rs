@@ -1,0 +1,84 @@
+//! Jobs whose worker was lost while they ran: each worker gets one of them at a time, so that what kills
+//! its workers is charged for it and the innocent beside it is not charged again (BEH-R02).
+//!
+//! Owns: those of them that are due, in memory; their rows lie in the wait range. Must never: hold more
+//! than `APART_JOBS_MAX` or `APART_BYTES_MAX` (what is too much runs among the others). Next: `grants.rs`.
+
+use super::waiting::WaitKey;
+use super::window::cost_of;
+use crate::job::Job;
+use crate::limits::{APART_BYTES_MAX, APART_JOBS_MAX};
+use crate::name::Name;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Due jobs that run apart, the one that waits longest first.
+#[derive(Clone, Debug, Default, Hash)]
+pub(super) struct Apart {
+    jobs: BTreeMap<WaitKey, Arc<Job>>,
+    cost: usize,
+}
+
+impl Apart {
+    /// Takes a job in if it must run apart and there is room.
+    pub(super) fn insert(&mut self, key: WaitKey, job: &Arc<Job>) -> bool {
+        let cost = cost_of(job);
+        let fits = self.jobs.len() < APART_JOBS_MAX && self.cost + cost <= APART_BYTES_MAX;
+        if !fits || !job.has_lost_a_worker() {
+            return false;
+        }
+        self.cost += cost;
+        self.jobs.insert(key, Arc::clone(job));
+        true
+    }
+
+    /// Takes out the first of these queues (all, if empty).
+    pub(super) fn take(&mut self, only: &BTreeSet<Name>) -> Option<(WaitKey, Arc<Job>)> {
+        let key = self.first(only)?;
+        self.remove(&key).map(|job| (key, job))
+    }
+
+    /// Whether any of these queues (all, if empty) has one.
+    pub(super) fn has_any(&self, only: &BTreeSet<Name>) -> bool {
+        self.first(only).is_some()
+    }
+
+    fn first(&self, only: &BTreeSet<Name>) -> Option<WaitKey> {
+        let fits = |job: &Job| only.is_empty() || only.contains(&job.spec.queue);
+        self.jobs.iter().find(|(_, job)| fits(job)).map(|(key, _)| *key)
+    }
+
+    /// Takes a job out whose row is being deleted.
+    pub(super) fn remove(&mut self, key: &WaitKey) -> Option<Arc<Job>> {
+        let job = self.jobs.remove(key)?;
+        self.cost -= cost_of(&job);
+        Some(job)
+    }
+
+    /// The job's row was rewritten where it stands.
+    pub(super) fn refresh(&mut self, key: &WaitKey, job: &Arc<Job>) -> bool {
+        let Some(before) = self.jobs.get_mut(key) else {
+            return false;
+        };
+        self.cost = self.cost + cost_of(job) - cost_of(before);
+        *before = Arc::clone(job);
+        true
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&WaitKey, &Arc<Job>)> {
+        self.jobs.iter()
+    }
+
+    /// Panics on a contradiction.
+    pub(super) fn check(&self) {
+        let cost: usize = self.jobs.values().map(|job| cost_of(job)).sum();
+        assert_eq!(cost, self.cost, "the cost is that of the jobs");
+        let is_bounded = self.jobs.len() <= APART_JOBS_MAX && self.cost <= APART_BYTES_MAX;
+        assert!(is_bounded, "jobs that run apart are bounded in memory");
+        for job in self.jobs.values() {
+            assert!(job.has_lost_a_worker(), "only what lost a worker runs apart");
+            assert!(!job.state.is_finished(), "a finished job runs no more");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! A fault that tests plant: a rule whose evaluation ends the process.
+//!
+//! Owns: the one place to plant it. Must never: be part of a release (feature `test-switches` only).
+
+use crate::name::Name;
+use std::sync::OnceLock;
+
+static HOOK: OnceLock<fn(&Name)> = OnceLock::new();
+
+/// From now on told of each schedule that is about to be evaluated; it may panic. Only the first counts.
+pub fn on_evaluate(hook: fn(&Name)) {
+    let _ = HOOK.set(hook);
+}
+
+/// A schedule is about to be evaluated.
+pub(crate) fn evaluated(name: &Name) {
+    if let Some(hook) = HOOK.get() {
+        hook(name);
+    }
+}

@@ -1,0 +1,162 @@
+//! Jobs whose worker was lost before run one at a time, over all shards (BEH-R02).
+
+use super::*;
+use crate::ids::WorkerId;
+use crate::job::{AttemptRecord, AttemptResult};
+use crate::limits::APART_MS;
+
+/// Offers since last looked at: shard, number, whether it waits, whether it has the place for such a job.
+fn offered(bench: &mut Bench) -> Vec<(ShardId, OfferId, bool, bool)> {
+    let offers = bench.pick(|effect| match effect {
+        WorkerEffect::SendOffer {
+            shard,
+            offer,
+            waits,
+            apart,
+            ..
+        } => Some((*shard, *offer, *waits, *apart)),
+        _ => None,
+    });
+    let with = offers.iter().filter(|(.., apart)| *apart);
+    assert!(with.count() <= 1, "one open offer has the place: {offers:?}");
+    offers
+}
+
+/// Nothing is granted; `waiting` says whether such jobs wait there.
+fn answer(bench: &mut Bench, shard: ShardId, offer: OfferId, waiting: bool) {
+    let from = ShardOwner { shard, ..owner(1) };
+    bench.put(WorkerInput::Granted {
+        from,
+        offer,
+        grants: vec![],
+        waited: Span::ZERO,
+        more: false,
+        apart: waiting,
+    });
+}
+
+/// Answers all offers but those that wait; tells which shards were offered the place.
+fn answered(bench: &mut Bench, waiting: bool) -> Vec<u16> {
+    let mut places = Vec::new();
+    loop {
+        let mut offers = offered(bench);
+        offers.retain(|(_, _, waits, _)| !waits);
+        if offers.is_empty() {
+            return places;
+        }
+        for (shard, offer, _, apart) in offers {
+            places.extend(apart.then_some(shard.0));
+            answer(bench, shard, offer, waiting);
+        }
+    }
+}
+
+/// A grant of a job that lost its worker before.
+fn suspect(number: u64, sequence: u64) -> Grant {
+    let mut grant = plain(number, sequence);
+    let job = Arc::make_mut(&mut grant.job);
+    job.attempts.push(AttemptRecord {
+        no: 1,
+        token: token(0, 1),
+        worker: WorkerId {
+            node: Name::new("a").unwrap(),
+            boot: 0,
+        },
+        granted_at: StoreTime(0),
+        ended_at: StoreTime(0),
+        result: AttemptResult::WorkerLost,
+        error: None,
+        output: Arc::from([]),
+    });
+    grant
+}
+
+#[test]
+fn beh_r02_one_shard_at_a_time_is_offered_the_place_and_each_gets_its_turn() {
+    let mut bench = Bench::new(8, 3);
+    (0..3).for_each(|shard| bench.put(WorkerInput::ReadyHint(ShardId(shard))));
+    let mut places = answered(&mut bench, true);
+    places.sort_unstable();
+    assert_eq!(places, [0, 1, 2], "each once, and no spin where nothing came of it");
+}
+
+#[test]
+fn beh_r02_while_one_runs_no_offer_brings_another_until_it_ends() {
+    let (mut bench, offer) = Bench::asked(4);
+    let grant = suspect(1, 1);
+    bench.grant(offer, vec![grant.clone()], Span::ZERO);
+    bench.put(WorkerInput::ReadyHint(ShardId(0)));
+    assert_eq!(answered(&mut bench, true), [] as [u16; 0]);
+    bench.finish(key(&grant));
+    assert_eq!(
+        answered(&mut bench, true),
+        [0],
+        "the shard where others wait is asked at once"
+    );
+}
+
+#[test]
+fn beh_r02_what_has_run_for_a_while_is_taken_for_harmless() {
+    let (mut bench, offer) = Bench::asked(4);
+    bench.grant(offer, vec![suspect(1, 1)], Span::ZERO);
+    bench.put(WorkerInput::ReadyHint(ShardId(0)));
+    assert!(answered(&mut bench, true).is_empty());
+    for _ in 1..APART_MS / 100 {
+        bench.pass(Span::from_millis(100));
+        assert!(answered(&mut bench, true).is_empty(), "too early");
+    }
+    bench.pass(Span::from_millis(100));
+    assert_eq!(answered(&mut bench, true), [0]);
+}
+
+#[test]
+fn beh_r02_a_silent_shard_keeps_the_place_from_nobody() {
+    let mut bench = Bench::new(8, 2);
+    bench.put(WorkerInput::ReadyHint(ShardId(0)));
+    let offers = offered(&mut bench);
+    let (silent, ..) = *offers.iter().find(|(.., apart)| *apart).unwrap();
+    let (other, number, ..) = *offers.iter().find(|(.., apart)| !*apart).unwrap();
+    bench.put(WorkerInput::ShardAway(silent));
+    answer(&mut bench, other, number, true);
+    let again = offered(&mut bench);
+    assert!(
+        again.iter().any(|(shard, .., apart)| *shard == other && *apart),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn beh_r02_what_is_called_back_for_such_a_job_does_not_wait_again() {
+    // All room lies at shards: one of their offers must come back before the place can be used.
+    let mut bench = Bench::new(6, 3);
+    bench.pass(Span::ZERO);
+    let offers = offered(&mut bench);
+    let grants = |shard: u16| {
+        let first = u64::from(ShardMap::new(3).unwrap().slots_of(ShardId(shard)).0);
+        (1..=1).map(|n| plain(first + 16_384 * n, n)).collect::<Vec<_>>()
+    };
+    for (shard, offer, ..) in &offers {
+        bench.put(WorkerInput::Granted {
+            from: ShardOwner {
+                shard: *shard,
+                ..owner(1)
+            },
+            offer: *offer,
+            grants: grants(shard.0),
+            waited: Span::ZERO,
+            more: false,
+            apart: *shard == ShardId(1),
+        });
+    }
+    let mut places = Vec::new();
+    for _ in 0..20 {
+        let mut sent = offered(&mut bench);
+        sent.retain(|(_, _, waits, _)| !waits);
+        places.extend(sent.iter().filter(|(.., apart)| *apart).map(|(shard, ..)| shard.0));
+        for (shard, offer, ..) in sent {
+            answer(&mut bench, shard, offer, shard == ShardId(1));
+        }
+    }
+    assert_eq!(places.first(), Some(&1));
+    assert!(offered(&mut bench).is_empty(), "it comes to rest");
+}
