@@ -36,7 +36,7 @@ async fn walk(world: &World, path: &str) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn pages_show_every_job_once_in_the_order_of_ids() {
+fn f35_pages_show_every_job_once_in_the_order_of_ids() {
     run(async {
         let world = World::new().await;
         fill(&world).await;
@@ -53,7 +53,7 @@ fn pages_show_every_job_once_in_the_order_of_ids() {
 }
 
 #[test]
-fn filters_judge_each_job_and_pages_go_on_past_those_left_out() {
+fn f35_filters_judge_each_job_and_pages_go_on_past_those_left_out() {
     run(async {
         let world = World::new().await;
         fill(&world).await;

@@ -11,9 +11,12 @@
 )]
 
 mod broken;
+mod closed_shard;
 mod drain;
 mod full_disk;
 mod kill;
+#[cfg(feature = "test-switches")]
+mod poison;
 mod refusals;
 mod small_disk;
 mod story;

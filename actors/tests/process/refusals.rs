@@ -2,10 +2,10 @@
 //!
 //! Owns: the words a person reads. Next: `storage`, which has every kind of damage.
 
-use crate::pace::until_true;
+use crate::pace::{until, until_true};
 use crate::server::{Place, Server};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const REFUSED: Option<i32> = Some(72);
 
@@ -116,4 +116,78 @@ fn a_port_in_use_is_refused_with_its_own_code() {
     let mut other = second.spawn();
     assert_eq!(other.exit_code(), Some(73), "{}", other.said());
     until_true("the first", || server.api().get("/livez").status == 200);
+}
+
+/// The engine's own lists in a store: neither rows nor journals nor our files.
+fn lists_of(folder: &Path) -> Vec<PathBuf> {
+    let mut lists = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "tables" {
+            lists.extend(lists_of(&path));
+        } else if path.is_file() && !name.ends_with(".jnl") && name != "lock" {
+            lists.push(path);
+        }
+    }
+    lists.sort();
+    lists
+}
+
+/// Starts on a damaged folder: refused in words, or all is well.
+fn is_refused_in_words(place: &mut Place, what: &str) -> bool {
+    let mut server = place.spawn();
+    let code = until(what, || {
+        if server.has_ended() {
+            return Some(server.exit_code());
+        }
+        server.said().contains(" on http://").then_some(Some(0))
+    });
+    if code == Some(0) {
+        server.kill();
+        return false;
+    }
+    assert_eq!(code, REFUSED, "{what}: {}", server.said());
+    let said = server.said();
+    assert!(
+        said.contains("(exit code 72)") && said.contains("store_"),
+        "{what}: {said}"
+    );
+    true
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let copied = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy(&path, &copied),
+            false => drop(std::fs::copy(&path, &copied).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn damaged_lists_of_the_engine_are_refused_in_words() {
+    let mut place = filled(false);
+    let (data, whole) = (place.data(), place.path().join("whole"));
+    copy(&data, &whole);
+    let lists = lists_of(&data.join("db"));
+    assert!(lists.len() > 3, "{lists:?}");
+    let mut refused = 0;
+    for list in lists.iter().step_by((lists.len() / 6).max(1)) {
+        let length = std::fs::read(list).unwrap().len();
+        for (at, bit) in [(0, 1), (length / 2, 0x40), (length.saturating_sub(1), 1)] {
+            std::fs::remove_dir_all(&data).unwrap();
+            copy(&whole, &data);
+            let mut bytes = std::fs::read(list).unwrap();
+            let Some(byte) = bytes.get_mut(at) else { continue };
+            *byte ^= bit;
+            std::fs::write(list, &bytes).unwrap();
+            let what = format!("{} {at}", list.display());
+            refused += usize::from(is_refused_in_words(&mut place, &what));
+        }
+    }
+    assert!(refused > 0, "none of the damages mattered");
 }

@@ -50,6 +50,48 @@ fn attempts(server: &Server, id: &str) -> Vec<Value> {
 }
 
 #[test]
+fn beh_r02_innocents_that_run_again_beside_a_killer_are_charged_once() {
+    // Long enough for the killer to strike while they are in flight, were they run beside it.
+    let sink = Sink::start(|_| {
+        pace::reach(pace::from_now(std::time::Duration::from_millis(150)));
+        Say::Status(200, "")
+    });
+    let mut place = Place::new(&[]);
+    let server = place.start();
+    let mut api = server.api();
+    let innocent = json!({
+        "target": {"type": "http", "url": sink.url("/innocent")}, "retry": {"attempts": 3, "backoff": "1ms", "cap": "1ms"},
+    });
+    let bodies: Vec<Value> = (0..6).map(|_| innocent.clone()).collect();
+    let made = api.post("/v1/jobs:batch", &json!({"jobs": bodies})).expect(200);
+    let ids: Vec<String> = made["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["id"].as_str().unwrap().to_owned())
+        .collect();
+    std::fs::write(place.path().join("go"), "").unwrap();
+    let killer = api.post("/v1/jobs", &killer(&place)).expect(201);
+    let id = killer["id"].as_str().unwrap().to_owned();
+    let mut first = server;
+    first.exit_code();
+    let second = place.spawn();
+    let (server, kills) = serve_until_finished(&mut place, second, &id);
+    assert_eq!(kills, 2, "after the first");
+    let dead = server.api().get(&format!("/v1/jobs/{id}")).expect(200);
+    assert_eq!(dead["reason"], "worker lost", "{dead}");
+    for id in &ids {
+        let job = server.api().get(&format!("/v1/jobs/{id}/wait?timeout=30")).expect(200);
+        assert_eq!(job["state"], "succeeded", "{job}");
+        let lost = attempts(&server, id)
+            .iter()
+            .filter(|a| a["result"] == "worker_lost")
+            .count();
+        assert!(lost <= 1, "{id} was charged {lost} times");
+    }
+}
+
+#[test]
 fn beh_r02_a_job_that_kills_its_worker_is_dead_after_three_and_others_pay_once() {
     let killed_once = Arc::new(AtomicBool::new(false));
     let seen = killed_once.clone();

@@ -188,6 +188,13 @@ impl Server {
         format!("http://{}", self.address())
     }
 
+    /// The same, while it may not listen yet.
+    #[cfg(feature = "test-switches")]
+    pub fn try_api(&self) -> Option<Api> {
+        let token = std::fs::read_to_string(&self.token).ok()?;
+        Some(Api::new(self.address?, token.trim()))
+    }
+
     /// A client with this server's token.
     pub fn api(&self) -> Api {
         let token = std::fs::read_to_string(&self.token).unwrap();

@@ -205,6 +205,32 @@ fn failed(verdicts: &[(&'static str, Verdict)]) -> Vec<&'static str> {
     failed.map(|(name, _)| *name).collect()
 }
 
+/// What a rule, named by its sentence, says of a model store with this bug.
+async fn verdict(name: &str, bug: Option<Planted>) -> Verdict {
+    if let Some(rule) = RULES.iter().find(|rule| rule.name == name) {
+        return (rule.run)(ModelSubject::new(bug).store()).await;
+    }
+    let rule = CRASH_RULES.iter().find(|rule| rule.name == name);
+    (rule.expect("a rule of that name").run)(Arc::new(ModelSubject::new(bug))).await
+}
+
+#[tokio::test]
+async fn f5_what_a_read_showed_survives_power_loss() {
+    let rule = "f05_what_was_read_survives_power_loss";
+    assert_eq!(verdict(rule, None).await, Ok(()));
+    assert!(verdict(rule, Some(Planted::ReadUnsynced)).await.is_err());
+}
+
+#[tokio::test]
+async fn f5_an_open_is_durable_and_nothing_of_an_older_epoch_follows_it() {
+    let rule = super::opens::NOTHING_OLD_FOLLOWS_AN_OPEN.name;
+    assert_eq!(verdict(rule, None).await, Ok(()));
+    assert_eq!(
+        verdict("f05_an_open_survives_power_loss_with_its_epoch", None).await,
+        Ok(())
+    );
+}
+
 #[tokio::test]
 async fn the_model_store_keeps_every_rule() {
     let verdicts = run_all(None).await;

@@ -210,12 +210,11 @@ impl World {
                 more,
                 apart,
             } => {
-                let waited = self.now.since(received_at);
                 let granted = WorkerInput::Granted {
                     from,
                     offer,
                     grants,
-                    waited,
+                    waited: self.now.since(received_at),
                     more,
                     apart,
                 };
