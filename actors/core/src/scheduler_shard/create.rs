@@ -140,22 +140,28 @@ impl Live {
             quarantined: None,
             poisons: Vec::new(),
             dirty: true,
+            recorded_at: None,
         }
     }
 
-    /// Adds to the history of edits.
+    /// Adds to the history of edits. Two entries of one instant, as while the store's clock is held, must
+    /// not take each other's place: the later one moves up by a microsecond.
     pub(super) fn record(
-        &self,
+        &mut self,
         step: &mut Step<'_>,
         kind: EditKind,
         (from_version, to_version): (u64, u64),
         pending: Option<(StoreTime, crate::schedule::PendingFate)>,
     ) {
+        let at = self
+            .recorded_at
+            .map_or(step.now.store, |last| step.now.store.max(last + Span(1)));
+        self.recorded_at = Some(at);
         step.out.put(Row::Edit(Box::new(EditRow {
             tenant: self.cursor.tenant.clone(),
             name: self.cursor.name.clone(),
             incarnation: self.cursor.incarnation,
-            at: step.now.store,
+            at,
             kind,
             from_version,
             to_version,

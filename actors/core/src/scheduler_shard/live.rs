@@ -32,6 +32,8 @@ pub(super) struct Live {
     pub(super) poisons: Vec<Poison>,
     /// The cursor row differs from the durable one.
     pub(super) dirty: bool,
+    /// Instant of the newest entry in the history of edits, of this epoch.
+    pub(super) recorded_at: Option<StoreTime>,
 }
 
 /// The next occurrence of the line.

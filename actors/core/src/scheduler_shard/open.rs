@@ -252,6 +252,7 @@ pub(super) fn load(step: &mut Step<'_>, rows: Rows) -> Live {
         quarantined: None,
         poisons: rows.poisons,
         dirty: false,
+        recorded_at: None,
     };
     for definition in rows.definitions {
         let number = definition.version;

@@ -28,6 +28,7 @@ pub fn view_of(definition: ScheduleDefinition, cursor: CursorRow, reason: Option
         quarantined: quarantined.clone(),
         poisons: Vec::new(),
         dirty: false,
+        recorded_at: None,
     };
     live.replan(live.cursor.nominal);
     let next = live.plan.map(|planned| (planned.nominal, planned.due));

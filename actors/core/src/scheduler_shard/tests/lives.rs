@@ -6,6 +6,7 @@ use crate::job::FireCause;
 use crate::limits::REQUESTS_KEPT_MAX;
 use crate::machine::ReplyTo;
 use crate::refusal::{Refusal, RefusalKind};
+use crate::row::Row;
 use crate::schedule::MisfirePolicy;
 use crate::scheduler_shard::io::{ScheduleInput, ScheduleReply};
 
@@ -103,6 +104,22 @@ fn f27_the_same_nominal_instant_of_two_lives_makes_two_jobs() {
     world.step(delete("late")).unwrap().unwrap();
     world.create("late", once(past));
     assert_eq!(world.nominals("late"), [past, past]);
+}
+
+#[test]
+fn f25_what_is_done_at_one_instant_stays_apart_in_the_history_of_edits() {
+    let mut world = World::new(NOON);
+    world.create("report", cron("* * * * *"));
+    world.step(pause("report")).unwrap().unwrap();
+    world.step(resume("report")).unwrap().unwrap();
+    world.step(run_now("report", 1)).unwrap().unwrap();
+    world.step(run_now("report", 2)).unwrap().unwrap();
+    let kinds = world.rows.values().filter_map(|row| match row {
+        Row::Edit(edit) => Some(edit.kind),
+        _ => None,
+    });
+    use crate::schedule::EditKind::*;
+    assert_eq!(kinds.collect::<Vec<_>>(), [Created, Paused, Resumed, RunNow, RunNow]);
 }
 
 #[test]
