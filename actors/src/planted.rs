@@ -21,6 +21,17 @@ pub enum Bug {
     FiresAhead,
     /// After a start, schedules go on from now: what was missed gets no fate.
     MissedWindowDropped,
+    /// After a start, the last stretch is decided again under another life: a job's id does not come from
+    /// its occurrence.
+    FiresUnderAnotherId,
+    /// A cancel finds a finished job as it was before its end.
+    CancelSeesTheUnfinished,
+    /// A cancel is answered as done while the attempt still runs.
+    RunningToldAsCancelled,
+    /// A target that answers with a fault of its own is taken to have done its work.
+    FaultTakenForSuccess,
+    /// "Not now" is told as a fault of the server.
+    NotNowToldAsFault,
 }
 
 static PLANTED: AtomicU8 = AtomicU8::new(0);

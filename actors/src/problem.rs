@@ -4,6 +4,8 @@
 //! show Debug output, a secret or a path of the machine. Next: `api/` (writes it), `cli/` (reads it).
 
 use crate::api::fields::sentence;
+#[cfg(madsim)]
+use crate::planted::{Bug, is_planted};
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -160,6 +162,8 @@ impl Problem {
     /// What a refusal becomes.
     pub fn of(refusal: &Refusal) -> Problem {
         let found = MAPPINGS.iter().find(|mapping| mapping.kind == refusal.kind);
+        #[cfg(madsim)]
+        let found = found.filter(|m| m.status != 503 || !is_planted(Bug::NotNowToldAsFault));
         let (status, retryable, title) = found.map_or((500, false, "Failed"), |m| (m.status, m.retryable, m.title));
         Problem {
             kind: format!("urn:fencepost:problem:{}", refusal.code).into(),

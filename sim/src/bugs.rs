@@ -72,6 +72,42 @@ const BUGS: &[Entry] = &[
         place: Place::Product(Bug::MissedWindowDropped),
     },
     Entry {
+        name: "fires-under-another-id",
+        checker: "no_double_fire",
+        seeds_max: 40,
+        place: Place::Product(Bug::FiresUnderAnotherId),
+    },
+    Entry {
+        name: "epoch-not-raised",
+        checker: "epochs_grow",
+        seeds_max: 20,
+        place: Place::Store(Planted::EpochNotRaised),
+    },
+    Entry {
+        name: "cancel-sees-the-unfinished",
+        checker: "legal_moves",
+        seeds_max: 40,
+        place: Place::Product(Bug::CancelSeesTheUnfinished),
+    },
+    Entry {
+        name: "running-told-as-cancelled",
+        checker: "cancel_holds",
+        seeds_max: 40,
+        place: Place::Product(Bug::RunningToldAsCancelled),
+    },
+    Entry {
+        name: "fault-taken-for-success",
+        checker: "books_balance",
+        seeds_max: 20,
+        place: Place::Product(Bug::FaultTakenForSuccess),
+    },
+    Entry {
+        name: "not-now-told-as-fault",
+        checker: "answers",
+        seeds_max: 20,
+        place: Place::Product(Bug::NotNowToldAsFault),
+    },
+    Entry {
         name: "leaks-the-real-world",
         checker: "determinism",
         seeds_max: 1,

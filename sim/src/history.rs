@@ -3,9 +3,11 @@
 //! Owns: the record that checkers judge. Must never: be read by anything that runs in a node. Times
 //! are simulated microseconds since the run began, true for everyone. Next: `checkers/`.
 
+use crate::world::specs::PlainSpec;
 use fencepost_core::ids::{BatchNo, Epoch, Holder, JobId, Scope};
 use fencepost_core::job::Job;
 use fencepost_core::time::StoreTime;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A shared history.
@@ -19,16 +21,34 @@ pub struct History {
 pub struct Seen {
     /// Jobs that a client was told of.
     pub acks: Vec<Ack>,
-    /// Schedules that a client was told of.
-    pub schedules: Vec<String>,
+    /// Definitions as drawn, by tag.
+    pub specs: BTreeMap<String, PlainSpec>,
+    /// Definitions that a client was told to hold.
+    pub made: Vec<Made>,
+    /// Names that were asked to be deleted.
+    pub deletes: BTreeSet<String>,
+    /// Lives that a client was told to be over.
+    pub deleted: BTreeSet<String>,
+    /// Stretches in which a schedule may have been paused.
+    pub holds: Vec<Hold>,
+    /// Stretches that were asked to be made up.
+    pub backfills: Vec<Backfilled>,
+    /// Names whose planned fire an edit was asked to drop.
+    pub drops: BTreeSet<String>,
+    /// Jobs of run-nows that a client was told of.
+    pub ran: Vec<Ran>,
+    /// Dead jobs that were asked to be sent back.
+    pub retried: BTreeSet<JobId>,
     /// Schedules refused because nothing was left to fire.
     pub refused: u64,
     /// Answers to cancels.
     pub cancels: Vec<Cancel>,
     /// Ended states that a client was told of.
     pub ends: Vec<End>,
-    /// Every answer's status and, for problems, its code.
-    pub answers: Vec<(u16, String)>,
+    /// Every answer.
+    pub answers: Vec<Answered>,
+    /// What clients found wrong in an answer.
+    pub odd: Vec<String>,
     /// Calls at the target.
     pub calls: Vec<Call>,
     /// Commits that the store accepted.
@@ -37,6 +57,63 @@ pub struct Seen {
     pub moves: Vec<Job>,
     /// When something disturbed the node.
     pub disturbances: Vec<Disturbance>,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// To what.
+    pub op: &'static str,
+    /// HTTP status.
+    pub status: u16,
+    /// Code of the problem, if it is one.
+    pub code: String,
+}
+
+/// A definition was acknowledged, by creation or edit.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Schedule.
+    pub name: String,
+    /// Tag of the definition.
+    pub tag: String,
+}
+
+/// A schedule may have been paused, in microseconds since the run began.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    /// Schedule.
+    pub name: String,
+    /// The pause was sent.
+    pub from: u64,
+    /// The resume was answered.
+    pub to: u64,
+}
+
+/// A past stretch was asked for, in microseconds since the Unix epoch.
+#[derive(Clone, Debug)]
+pub struct Backfilled {
+    /// Schedule.
+    pub name: String,
+    /// Exclusive.
+    pub from: i64,
+    /// Inclusive.
+    pub to: i64,
+    /// Also what had fired.
+    pub is_rerun: bool,
+}
+
+/// A run-now was answered.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Schedule and number of its life.
+    pub life: String,
+    /// Idempotency key.
+    pub key: String,
+    /// Grows by at least one with each request that its schedule may have remembered.
+    pub number: u64,
+    /// The job told.
+    pub job: JobId,
 }
 
 /// A job was acknowledged.

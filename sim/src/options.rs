@@ -5,6 +5,7 @@
 
 use crate::bugs::PlantedBug;
 use crate::runtime::Stream;
+use crate::world::zones::{CHANGES, STEADY};
 use fencepost_core::time::Span;
 use std::fmt;
 
@@ -35,6 +36,12 @@ pub struct Options {
     pub latency: u64,
     /// Which families of faults are on.
     pub faults: Families,
+    /// Which clock change of a zone the run begins just before, by number.
+    pub change: Option<usize>,
+    /// How far the node's wall clock is set off at most, in microseconds.
+    pub lie: u64,
+    /// After everything has settled the node stays down for a day, and keys come back.
+    pub next_day: bool,
     /// A bug planted for this run.
     pub bug: Option<PlantedBug>,
 }
@@ -56,7 +63,7 @@ pub struct Families {
     pub full: bool,
     /// The node, or the target, is cut off for a while.
     pub net: bool,
-    /// Schedules are paused and resumed, and made jobs of by hand.
+    /// Schedules are worked on by hand: edits, pauses, run-nows, backfills, deletes.
     pub hands: bool,
     /// Syncs are slow.
     pub slow: bool,
@@ -72,12 +79,11 @@ impl Options {
     /// What this seed draws.
     pub fn draw(seed: u64, bug: Option<PlantedBug>) -> Options {
         let mut stream = Stream::new(seed, "options");
-        let year_2026 = 1_767_225_600_000_000_i64;
-        let offset = i64::try_from(stream.between(0, 364 * 86_400_000_000)).unwrap_or(0);
+        let (starts_at, change) = draw_date(&mut stream);
         let lease = stream.between(5_000, 15_000);
         Options {
             seed,
-            starts_at: year_2026 + offset,
+            starts_at,
             shards: u16::try_from(stream.between(1, 5)).unwrap_or(1),
             slots: u32::try_from(stream.between(1, 24)).unwrap_or(1),
             clients: stream.between(1, 4),
@@ -88,8 +94,49 @@ impl Options {
             heartbeat: Span::from_millis(lease / 4),
             latency: stream.between(1_000, 20_000),
             faults: Families::draw(&mut stream),
+            change,
+            lie: draw_lie(&mut stream),
+            next_day: stream.percent(6),
             bug,
         }
+    }
+
+    /// How far a clock of this run may be from the truth, with a little for the way.
+    pub fn lies_max(&self) -> i64 {
+        let lie = if self.faults.clock { self.lie } else { 0 };
+        lie.cast_signed() + 2_000_000
+    }
+}
+
+/// When the run begins: any day, just before clocks change somewhere, or just before a midnight.
+fn draw_date(stream: &mut Stream) -> (i64, Option<usize>) {
+    const DAY: u64 = 86_400_000_000;
+    let year_2026 = 1_767_225_600_000_000_i64;
+    let before = stream.between(2_000_000, 45_000_000).cast_signed();
+    let day = stream.between(1, 364) * DAY;
+    match stream.between(0, 99) {
+        0..=29 => {
+            let number = usize::try_from(stream.between(0, CHANGES.len() as u64 - 1)).unwrap_or(0);
+            let changes_at = CHANGES.get(number).map_or(year_2026, |zone| zone.changes_at);
+            (changes_at - before, Some(number))
+        }
+        30..=49 => {
+            let zone = stream.pick(STEADY).map_or(0, |zone| zone.before);
+            (year_2026 + day.cast_signed() - zone * 1_000_000 - before, None)
+        }
+        _ => (
+            year_2026 + (day + stream.between(0, DAY - 1)).cast_signed() - before,
+            None,
+        ),
+    }
+}
+
+/// Mostly small; sometimes below the limit of doubt, sometimes beyond it.
+fn draw_lie(stream: &mut Stream) -> u64 {
+    match stream.between(0, 9) {
+        0..=5 => 10_000_000,
+        6 | 7 => 55_000_000,
+        _ => 130_000_000,
     }
 }
 
@@ -149,7 +196,7 @@ impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "shards={} slots={} clients={} jobs={} schedules={} active={}s lease={}ms latency={}us faults={}",
+            "shards={} slots={} clients={} jobs={} schedules={} active={}s lease={}ms latency={}us change={} lie={}s{} faults={}",
             self.shards,
             self.slots,
             self.clients,
@@ -158,6 +205,9 @@ impl fmt::Display for Options {
             self.active.as_millis() / 1_000,
             self.lease.as_millis(),
             self.latency,
+            self.change.map_or("none".to_owned(), |number| number.to_string()),
+            self.lie / 1_000_000,
+            if self.next_day { " next-day" } else { "" },
             self.faults.names().join("+"),
         )?;
         match self.bug {

@@ -4,15 +4,17 @@
 
 use crate::bugs::PlantedBug;
 use crate::checkers::{Evidence, judge, unmet};
-use crate::history::Seen;
+use crate::history::{Call, Seen};
 use crate::options::Options;
 use crate::runtime::{Sim, SimConfig, simulate};
 use crate::trace::{Digest, Trace};
 use crate::world::faults::{heal, inject, mind_ended};
 use crate::world::server::Server;
-use crate::world::{Felt, World, clients, target, timetable};
+use crate::world::{Felt, World, clients, next_day, planner, target};
 use fencepost_core::fate::FateKind;
+use fencepost_core::job::JobState;
 use fencepost_core::row::Row;
+use fencepost_core::schedule::PendingFate;
 use fencepost_storage::codec::decode_row;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -21,8 +23,10 @@ use std::time::Duration;
 
 /// Longest time from the healing to quiescence, in simulated microseconds.
 const SETTLES_WITHIN: u64 = 180_000_000;
-/// Longest simulated time of a run.
-const RUN_MAX: Duration = Duration::from_secs(900);
+/// A clock that lies beyond the limit of doubt is believed only after it ran steadily for five minutes.
+const SETTLES_IN_DOUBT_WITHIN: u64 = 700_000_000;
+/// Longest simulated time of a run, a day beside.
+const RUN_MAX: Duration = Duration::from_secs(1_800 + 26 * 3_600);
 
 /// What came of a run.
 #[derive(Clone, Debug, Default)]
@@ -76,12 +80,15 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     }
     target::start(&world);
     server.up();
-    let plans = timetable::draw(&world);
-    timetable::start(&world, &plans);
+    planner::start(&world);
     clients::start(&world);
     inject(&world, &server).await;
     heal(&world, &server);
-    let unmet = settle(&world, &server).await;
+    let mut unmet = settle(&world, &server).await;
+    if unmet.is_none() && world.options.next_day {
+        next_day::pass(&world, &server).await;
+        unmet = settle(&world, &server).await;
+    }
     let rows = rows(&server);
     for row in server.store.model.durable_rows() {
         let digest = blake3::hash(&[&row.0[..], &row.1[..]].concat());
@@ -92,7 +99,6 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     let seen = world.history.lock();
     let verdicts = judge(&Evidence {
         options: &world.options,
-        plans: &plans,
         seen: &seen,
         rows: &rows,
         unmet: unmet.as_deref(),
@@ -111,6 +117,28 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     report
 }
 
+/// Fates that a set of runs must have seen.
+const FATES: &[(FateKind, &str)] = &[
+    (FateKind::FiredLate, "seen:fired-late"),
+    (FateKind::SkippedMisfire, "seen:skipped"),
+    (FateKind::SkippedGrace, "seen:beyond-grace"),
+    (FateKind::Coalesced, "seen:coalesced"),
+    (FateKind::SkippedCap, "seen:beyond-cap"),
+    (FateKind::Excluded, "seen:excluded"),
+    (FateKind::Expired, "seen:fire-expired"),
+    (FateKind::Paused, "seen:paused"),
+    (FateKind::WithdrawnEdit, "seen:withdrawn-by-edit"),
+    (FateKind::WithdrawnDelete, "seen:withdrawn-by-delete"),
+];
+
+/// States of jobs that a set of runs must have seen.
+const STATES: &[(JobState, &str)] = &[
+    (JobState::Dead, "seen:dead"),
+    (JobState::Expired, "seen:expired"),
+    (JobState::Uncertain, "seen:uncertain"),
+    (JobState::Cancelled, "seen:job-cancelled"),
+];
+
 /// Counts states that a set of runs must have seen, or its faults did not bite.
 fn note_states(world: &World, seen: &Seen, rows: &[Row]) {
     let note = |is_seen: bool, what| {
@@ -118,21 +146,26 @@ fn note_states(world: &World, seen: &Seen, rows: &[Row]) {
             world.feel(what);
         }
     };
+    let later = |call: &&Call| call.attempt > 1;
     note(seen.acks.iter().any(|ack| ack.replayed), "seen:key-replayed");
-    note(seen.calls.iter().any(|call| call.attempt > 1), "seen:later-attempt");
+    note(seen.calls.iter().any(|call| later(&call)), "seen:later-attempt");
+    let is_there = seen.calls.iter().filter(later).any(|call| !call.applied);
+    note(is_there, "seen:effect-already-there");
+    let is_cancelled = seen.cancels.iter().any(|cancel| cancel.result == "cancelled");
+    note(is_cancelled, "seen:cancelled");
     note(
-        seen.calls.iter().any(|call| call.attempt > 1 && !call.applied),
-        "seen:effect-already-there",
+        seen.cancels.iter().any(|cancel| cancel.result == "running"),
+        "seen:cancelled-while-running",
     );
-    note(
-        seen.cancels.iter().any(|cancel| cancel.result == "cancelled"),
-        "seen:cancelled",
-    );
-    let has_fate = |kind, what| note(rows.iter().any(|row| holds_fate(row, kind)), what);
-    has_fate(FateKind::FiredLate, "seen:fired-late");
-    has_fate(FateKind::SkippedMisfire, "seen:skipped");
-    has_fate(FateKind::Coalesced, "seen:coalesced");
-    has_fate(FateKind::SkippedCap, "seen:beyond-cap");
+    for (kind, what) in FATES {
+        note(rows.iter().any(|row| holds_fate(row, *kind)), what);
+    }
+    for (state, what) in STATES {
+        note(seen.moves.iter().any(|job| job.state == *state), what);
+    }
+    note(world.options.change.is_some(), "seen:clock-change-of-a-zone");
+    let kept = |row: &Row| matches!(row, Row::Edit(edit) if matches!(edit.pending, Some((_, PendingFate::Keep))));
+    note(rows.iter().any(kept), "seen:fire-kept");
 }
 
 fn holds_fate(row: &Row, kind: FateKind) -> bool {
@@ -145,7 +178,11 @@ fn holds_fate(row: &Row, kind: FateKind) -> bool {
 
 /// Waits for quiescence; the unmet clause when the bound passes.
 async fn settle(world: &World, server: &Server) -> Option<String> {
-    let until = world.sim.now() + SETTLES_WITHIN;
+    let within = match world.options.lies_max() > 60_000_000 {
+        true => SETTLES_IN_DOUBT_WITHIN,
+        false => SETTLES_WITHIN,
+    };
+    let until = world.sim.now() + within;
     loop {
         world.sim.sleep(1_000_000).await;
         let unmet = unmet(&rows(server), world.open.load(Ordering::SeqCst));

@@ -22,7 +22,7 @@ fn told(output: &Output) -> String {
             "VIOLATION",
             "passed",
             "repeat with",
-            "never felt",
+            "not enough",
             "DETERMINISTIC",
             "found",
             "FOUND",
@@ -36,7 +36,7 @@ fn told(output: &Output) -> String {
 }
 
 #[test]
-fn two_hundred_seeds_are_green_and_every_fault_was_felt() {
+fn two_hundred_seeds_are_green_and_nothing_stayed_below_its_floor() {
     let output = sim(&["run", "--seeds", "200"]);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     assert!(told(&output).contains("200 seeds passed, 0 failed"));
@@ -59,7 +59,7 @@ fn a_leak_of_the_real_world_trips_the_determinism_check() {
 fn every_planted_bug_is_found_by_its_own_checker() {
     let output = sim(&["mutants"]);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
-    assert_eq!(told(&output).lines().count(), 7, "{}", told(&output));
+    assert_eq!(told(&output).lines().count(), 13, "{}", told(&output));
 }
 
 #[test]

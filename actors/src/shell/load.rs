@@ -99,6 +99,8 @@ async fn load_schedules(
         KeyRange::backlogs(slots),
     ] {
         for row in read_all(store, range, &mut unread).await? {
+            #[cfg(madsim)]
+            let row = planted_life(row);
             match row {
                 Row::Definition(row) => opened.definitions.push(*row),
                 #[cfg(madsim)]
@@ -186,6 +188,26 @@ fn quarantine_in(row: Row) -> Option<QuarantineRow> {
         Row::Quarantine(row) => Some(*row),
         _ => None,
     }
+}
+
+/// The planted bug: what was decided last is open again, under another life.
+#[cfg(madsim)]
+fn planted_life(mut row: Row) -> Row {
+    if !planted::is_planted(Bug::FiresUnderAnotherId) {
+        return row;
+    }
+    match &mut row {
+        Row::Definition(row) => row.incarnation.place = 7,
+        Row::Backlog(row) => row.incarnation.place = 7,
+        Row::Cursor(row) => {
+            row.incarnation.place = 7;
+            if let Some(open) = row.open.take() {
+                (row.nominal, row.kept) = (open.from, None);
+            }
+        }
+        _ => {}
+    }
+    row
 }
 
 async fn load_leased(

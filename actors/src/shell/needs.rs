@@ -151,6 +151,8 @@ impl Needs {
             }
             Needs::OneJob(reply, id, request) => {
                 let job = job_of(id, known);
+                #[cfg(madsim)]
+                let job = planted_unfinished(job, &request);
                 ShardInput::Lease(match request {
                     JobRequest::Cancel => LeaseInput::CancelJob { reply, id, job },
                     JobRequest::Retry => LeaseInput::RetryDead { reply, id, job },
@@ -303,4 +305,19 @@ pub(crate) fn schedule_input(reply: ReplyTo, name: (Name, Name), request: Schedu
             fates: Vec::new(),
         },
     }
+}
+
+/// The planted bug: a finished job is handed in as it was before its end.
+#[cfg(madsim)]
+fn planted_unfinished(mut job: Option<Box<Job>>, request: &JobRequest) -> Option<Box<Job>> {
+    let is_planted = crate::planted::is_planted(crate::planted::Bug::CancelSeesTheUnfinished);
+    let is_cancel = matches!(request, JobRequest::Cancel);
+    if let Some(job) = job
+        .as_mut()
+        .filter(|job| is_planted && is_cancel && job.state.is_finished())
+    {
+        job.state = fencepost_core::job::JobState::Waiting;
+        job.ended_at = None;
+    }
+    job
 }

@@ -16,6 +16,10 @@ pub fn judge_answer(status: StatusCode, headers: &HeaderMap) -> (Verdict, Option
     if status.is_success() {
         return (Verdict::Succeeded, None);
     }
+    #[cfg(madsim)]
+    if crate::planted::is_planted(crate::planted::Bug::FaultTakenForSuccess) {
+        return (Verdict::Succeeded, None);
+    }
     let wait = retry_after(headers);
     let by_policy_or_wait = wait.map_or(RetryAdvice::ByPolicy, RetryAdvice::After);
     let (retry, effect) = match (status, wait) {

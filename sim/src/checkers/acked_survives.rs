@@ -1,8 +1,9 @@
 //! P1: everything acknowledged is there. A failed call means unknown, never absent.
 
-use super::{Evidence, Verdict};
+use super::{Evidence, Verdict, tag_of};
+use fencepost_core::ids::Incarnation;
 use fencepost_core::row::Row;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Judges every acknowledgement.
 pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
@@ -17,16 +18,10 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
             format!("{} was acknowledged as {}; its row says {found:?}", ack.intent, ack.job)
         });
     }
-    for name in &evidence.seen.schedules {
-        let is_there = evidence
-            .rows
-            .iter()
-            .any(|row| matches!(row, Row::Cursor(cursor) if cursor.name.as_str() == name));
-        verdict.expect(is_there, || {
-            format!("schedule {name} was acknowledged and is not there")
-        });
-    }
-    for end in &evidence.seen.ends {
+    check_schedules(evidence, verdict);
+    // A dead job may have been sent back since.
+    let ends = evidence.seen.ends.iter();
+    for end in ends.filter(|end| !evidence.seen.retried.contains(&end.job)) {
         let state = evidence
             .job(end.job)
             .map(|job| format!("{:?}", job.state).to_lowercase());
@@ -34,4 +29,41 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
             format!("{} was told to be {}; its row says {state:?}", end.job, end.state)
         });
     }
+}
+
+/// A definition that was acknowledged is there for ever; its schedule, while nobody asks to delete it;
+/// a life that was told to be over has no cursor.
+fn check_schedules(evidence: &Evidence<'_>, verdict: &mut Verdict) {
+    let mut tags = BTreeSet::new();
+    let mut cursors = BTreeMap::new();
+    for row in evidence.rows {
+        match row {
+            Row::Definition(row) => {
+                tags.insert(tag_of(&row.spec.job));
+            }
+            Row::Cursor(row) => {
+                cursors.insert(row.name.to_string(), incarnation(row.incarnation));
+            }
+            _ => {}
+        }
+    }
+    for made in &evidence.seen.made {
+        verdict.expect(tags.contains(&made.tag), || {
+            format!("definition {} was acknowledged and is not there", made.tag)
+        });
+        let may_be_gone = evidence.seen.deletes.contains(&made.name);
+        verdict.expect(may_be_gone || cursors.contains_key(&made.name), || {
+            format!("schedule {} was acknowledged and is not there", made.name)
+        });
+    }
+    for (name, life) in &cursors {
+        verdict.expect(!evidence.seen.deleted.contains(&format!("{name} {life}")), || {
+            format!("schedule {name}: life {life} was deleted and is there")
+        });
+    }
+}
+
+/// As the API shows it.
+fn incarnation(life: Incarnation) -> String {
+    fencepost::api::text::incarnation(life)
 }

@@ -9,7 +9,8 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
     let mut last: BTreeMap<_, &Job> = BTreeMap::new();
     for job in &evidence.seen.moves {
         if let Some(before) = last.insert(job.id, job) {
-            verdict.expect(may_follow(before, job), || {
+            let is_sent_back = before.state == JobState::Dead && evidence.seen.retried.contains(&job.id);
+            verdict.expect(may_follow(before, job, is_sent_back), || {
                 format!(
                     "{}: {:?} v{} was told after {:?} v{}",
                     job.id, job.state, job.version, before.state, before.version
@@ -24,12 +25,14 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Written from the documentation of states, not from the product's table: an end is an end.
-fn may_follow(before: &Job, after: &Job) -> bool {
-    let is_end = matches!(
-        before.state,
-        JobState::Succeeded | JobState::Cancelled | JobState::Expired | JobState::Dead
-    );
+/// Written from the documentation of states, not from the product's table: an end is an end, but for a
+/// dead job that a person sent back.
+fn may_follow(before: &Job, after: &Job, is_sent_back: bool) -> bool {
+    let is_end = !is_sent_back
+        && matches!(
+            before.state,
+            JobState::Succeeded | JobState::Cancelled | JobState::Expired | JobState::Dead
+        );
     let is_same = before.version == after.version && before.state == after.state;
     is_same || (!is_end && after.version > before.version)
 }

@@ -10,6 +10,7 @@ mod books_balance;
 mod cancel_holds;
 mod epochs_grow;
 mod legal_moves;
+mod lives;
 mod never_early;
 mod no_double_effect;
 mod no_double_fire;
@@ -20,9 +21,8 @@ pub use settles::unmet;
 
 use crate::history::Seen;
 use crate::options::Options;
-use crate::world::timetable::Planned;
 use fencepost_core::ids::JobId;
-use fencepost_core::job::Job;
+use fencepost_core::job::{Job, JobSpec};
 use fencepost_core::row::Row;
 use std::collections::BTreeMap;
 
@@ -30,8 +30,6 @@ use std::collections::BTreeMap;
 pub struct Evidence<'a> {
     /// What the seed drew.
     pub options: &'a Options,
-    /// Schedules as asked for.
-    pub plans: &'a [Planned],
     /// What was seen.
     pub seen: &'a Seen,
     /// Every durable row.
@@ -109,11 +107,17 @@ impl Evidence<'_> {
     /// What a job was asked for as: the intent in its payload, with the nominal instant for schedules.
     pub fn intent_of(&self, job: &Job) -> String {
         use fencepost_core::job::Origin;
-        let payload = serde_json::from_slice::<serde_json::Value>(&job.spec.payload.bytes).unwrap_or_default();
-        let intent = payload.get("intent").and_then(serde_json::Value::as_str).unwrap_or("?");
+        let intent = tag_of(&job.spec);
         match &job.origin {
             Origin::Occurrence { nominal, .. } => format!("{intent}@{}", nominal.0),
-            Origin::Request { .. } => intent.to_owned(),
+            Origin::Request { .. } => intent,
         }
     }
+}
+
+/// The intent in a job's payload.
+fn tag_of(spec: &JobSpec) -> String {
+    let payload = serde_json::from_slice::<serde_json::Value>(&spec.payload.bytes).unwrap_or_default();
+    let intent = payload.get("intent").and_then(serde_json::Value::as_str);
+    intent.unwrap_or("?").to_owned()
 }

@@ -3,13 +3,19 @@
 
 use super::{Evidence, Verdict};
 use crate::history::Call;
+use fencepost_core::ids::JobId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Judges the calls of each wish. A wish is known by its payload, whatever key came with it.
+/// Judges the calls of each wish. What a client wants is known by its payload, whatever key came with
+/// it; what an occurrence makes, by the job that its key names, since a re-run makes another.
 pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
-    let mut wishes: BTreeMap<&str, Vec<&Call>> = BTreeMap::new();
+    let mut wishes: BTreeMap<String, Vec<&Call>> = BTreeMap::new();
     for call in &evidence.seen.calls {
-        wishes.entry(&call.intent).or_default().push(call);
+        let wish = match call.intent.contains('@') {
+            true => format!("{} {}", call.intent, call.key),
+            false => call.intent.clone(),
+        };
+        wishes.entry(wish).or_default().push(call);
     }
     for (intent, calls) in wishes {
         let applied = calls.iter().filter(|call| call.applied).count();
@@ -18,7 +24,11 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
         verdict.expect(keys.len() == 1, || {
             format!("{intent} came under several keys: {keys:?}")
         });
-        check_tokens(intent, &calls, verdict);
+        let names_job = |key: &&str| JobId::parse(key).is_some();
+        verdict.expect(keys.iter().all(names_job), || {
+            format!("{intent} came under a key that is no job: {keys:?}")
+        });
+        check_tokens(&intent, &calls, verdict);
     }
 }
 

@@ -1,169 +1,258 @@
 //! P2: every occurrence has exactly one fate; fates and backlogs tile nominal time up to the cursor;
 //! a fired occurrence has its job, and no other has one.
 //!
-//! Occurrences come from `world/rules.rs`, which shares nothing with the product.
+//! Occurrences come from `world/rules.rs`, which shares nothing with the product. Next: `lives.rs`.
 
+use super::lives::{Asked, Life, Tile, lives};
+use super::no_double_fire::reruns;
 use super::{Evidence, Verdict};
-use crate::world::rules::PlainRule;
-use crate::world::timetable::Planned;
-use fencepost_core::fate::{FateKind, FateSpan};
-use fencepost_core::job::{FireCause, Origin};
-use fencepost_core::row::Row;
-use fencepost_core::schedule::CursorRow;
+use crate::world::specs::PlainSpec;
+use fencepost_core::fate::FateKind;
+use fencepost_core::job::{FireCause, Job, Origin};
 use std::collections::BTreeMap;
 
-/// A stretch `(from, to]` and its fate; `None` while a backlog holds it.
-struct Tile {
-    from: i64,
-    to: i64,
-    kind: Option<FateKind>,
-    count: Option<u64>,
-}
-
-/// Judges every schedule.
+/// Judges every life of every schedule.
 pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
-    for plan in evidence.plans {
-        let cursor = evidence.rows.iter().find_map(|row| match row {
-            Row::Cursor(cursor) if cursor.name.as_str() == plan.name => Some(&**cursor),
-            _ => None,
-        });
-        if let Some(cursor) = cursor {
-            check_schedule(evidence, plan, cursor, verdict);
+    for life in lives(evidence) {
+        let found = verdict.violations.len();
+        for (version, (_, spec)) in &life.versions {
+            verdict.expect(spec.is_some(), || {
+                format!("{}: nobody asked for version {version}", life.name)
+            });
+        }
+        check_tiling(&life, verdict);
+        check_life(evidence, &life, verdict);
+        if verdict.violations.len() > found {
+            verdict.violations.push(life.story());
         }
     }
 }
 
-fn check_schedule(evidence: &Evidence<'_>, plan: &Planned, cursor: &CursorRow, verdict: &mut Verdict) {
-    let tiles = tiles(evidence, cursor);
-    let name = &plan.name;
-    check_tiling(name, cursor, &tiles, verdict);
-    // A one-shot that was made after its instant is due at creation: outside the line of nominal time.
-    if matches!(plan.rule, PlainRule::Once { at } if at <= cursor.history_at.0) {
+fn check_life(evidence: &Evidence<'_>, life: &Life<'_>, verdict: &mut Verdict) {
+    let (name, asked) = (&life.name, life.asked());
+    let decided = match life.cursor {
+        Some(cursor) => cursor.nominal.0,
+        None => life.deleted_at().unwrap_or(i64::MIN),
+    };
+    for (at, asked) in &asked {
+        let tile = life.tiles.iter().find(|tile| tile.from < *at && *at <= tile.to);
+        let is_rest = is_used_up(life) || life.cursor.is_none() && asked.is_excluded();
+        verdict.expect(tile.is_some() || *at > decided || asked.is_optional || is_rest, || {
+            format!("{name}: no fate for {at}")
+        });
+        if let Some(tile) = tile {
+            check_fate(evidence, life, (*at, asked), tile, verdict);
+        }
+    }
+    for (at, jobs) in &life.jobs {
+        verdict.expect(asked.contains_key(at), || {
+            format!("{name}: {} jobs for {at}, which nobody asked for", jobs.len())
+        });
+    }
+    check_counts(life, &asked, verdict);
+    check_rest(evidence, life, &asked, verdict);
+}
+
+/// One occurrence under its fate.
+fn check_fate(
+    evidence: &Evidence<'_>,
+    life: &Life<'_>,
+    (at, asked): (i64, &Asked),
+    tile: &Tile,
+    verdict: &mut Verdict,
+) {
+    let name = &life.name;
+    let none = Vec::new();
+    let jobs = life.jobs.get(&at).unwrap_or(&none);
+    let Some(kind) = tile.kind else {
         return;
-    }
-    let mut jobs = jobs_of(evidence, name);
-    let decided = plan.ends_at.min(cursor.nominal.0);
-    for at in plan.rule.instants(cursor.history_at.0, decided) {
-        let tile = tiles.iter().find(|tile| tile.from < at && at <= tile.to);
-        let made = jobs.remove(&at).unwrap_or(0);
-        let kind = tile.and_then(|tile| tile.kind);
-        let is_backlog = tile.is_some_and(|tile| tile.kind.is_none());
-        verdict.expect(tile.is_some(), || format!("{name}: no fate for {at}"));
-        let wanted = u64::from(kind.is_some_and(FateKind::is_fired));
-        verdict.expect(is_backlog || made == wanted, || {
-            format!("{name}: {at} has fate {kind:?} and {made} jobs")
-        });
-        verdict.expect(kind.is_none_or(|kind| is_allowed(evidence, plan, kind, at)), || {
-            format!(
-                "{name}: {at} has fate {kind:?}, which policy {} and the faults do not explain",
-                plan.misfire
-            )
-        });
-    }
-    verdict.expect(jobs.is_empty(), || {
-        format!("{name}: jobs for instants nobody asked for: {jobs:?}")
+    };
+    let (least, most) = match kind.is_fired() {
+        true => (usize::from(!asked.is_optional), 1 + reruns(evidence, name, at)),
+        false => (0, 0),
+    };
+    verdict.expect((least..=most).contains(&jobs.len()), || {
+        format!("{name}: {at} has fate {kind:?} and {} jobs", jobs.len())
     });
-    let left = plan.rule.instants(decided, plan.ends_at);
-    verdict.expect(left.is_empty() || evidence.unmet.is_some(), || {
-        format!("{name}: the cursor stands at {} before {left:?}", cursor.nominal.0)
+    // An optional one may lie in a span of another version, which does not count it.
+    let is_excluded = asked.by.get(&tile.definition).copied();
+    verdict.expect(is_excluded.is_some() || asked.is_optional, || {
+        format!(
+            "{name}: {at} belongs to {:?}, its fate to version {}",
+            asked.by, tile.definition
+        )
     });
-    for tile in &tiles {
-        let asked = plan.rule.instants(tile.from, tile.to.min(plan.ends_at)).len() as u64;
-        verdict.expect(tile.count.is_none_or(|count| count == asked), || {
-            format!(
-                "{name}: ({}, {}] counts {:?}, {asked} were asked for",
-                tile.from, tile.to, tile.count
-            )
-        });
+    let Some(is_excluded) = is_excluded else {
+        return;
+    };
+    verdict.expect((kind == FateKind::Excluded) == is_excluded, || {
+        format!("{name}: {at} has fate {kind:?}; excluded by its calendar: {is_excluded}")
+    });
+    let Some(spec) = life.spec(tile.definition) else {
+        return;
+    };
+    verdict.expect(is_allowed(evidence, life, spec, kind, at), || {
+        format!(
+            "{name}: {at} has fate {kind:?}, which policy {} and what befell it do not explain",
+            spec.misfire
+        )
+    });
+    for job in jobs.iter().filter(|job| !is_by_hand(job)) {
+        let late = job.created_at.0 - job.due_at.0;
+        let fits = (late <= spec.tolerance) == (kind == FateKind::FiredOnTime);
+        verdict.expect(fits, || format!("{name}: {at} fired {late} us late has fate {kind:?}"));
     }
 }
 
-fn tiles(evidence: &Evidence<'_>, cursor: &CursorRow) -> Vec<Tile> {
-    let mut tiles: Vec<Tile> = Vec::new();
-    for row in evidence.rows {
-        match row {
-            Row::Fate(fate) if fate.name == cursor.name => tiles.push(tile(&fate.span)),
-            Row::Backlog(backlog) if backlog.name == cursor.name => {
-                tiles.extend(backlog.open.as_ref().map(tile));
-                tiles.push(Tile {
-                    from: backlog.from.0,
-                    to: backlog.to.0,
-                    kind: None,
-                    count: None,
-                });
-            }
-            _ => {}
-        }
-    }
-    tiles.extend(cursor.open.as_ref().map(tile));
-    tiles.sort_by_key(|tile| (tile.from, tile.to));
-    tiles
+fn is_by_hand(job: &Job) -> bool {
+    let Origin::Occurrence { cause, .. } = &job.origin else {
+        return true;
+    };
+    *cause == FireCause::Backfill
 }
 
-fn tile(span: &FateSpan) -> Tile {
-    Tile {
-        from: span.from.0,
-        to: span.to.0,
-        kind: Some(span.kind),
-        count: span.count,
-    }
-}
-
-fn check_tiling(name: &str, cursor: &CursorRow, tiles: &[Tile], verdict: &mut Verdict) {
-    let mut at = cursor.history_at.0;
-    for tile in tiles {
+fn check_tiling(life: &Life<'_>, verdict: &mut Verdict) {
+    let name = &life.name;
+    let begin = life.tiles.first().map_or(0, |tile| tile.from);
+    let mut at = life.cursor.map_or(begin, |cursor| cursor.history_at.0);
+    for tile in &life.tiles {
         verdict.expect(tile.from == at, || {
             format!("{name}: fates end at {at}, the next begin at {}", tile.from)
         });
         at = tile.to;
     }
-    verdict.expect(at == cursor.nominal.0, || {
-        format!("{name}: fates end at {at}, the cursor stands at {}", cursor.nominal.0)
+    if let Some(cursor) = life.cursor {
+        verdict.expect(at == cursor.nominal.0, || {
+            format!("{name}: fates end at {at}, the cursor stands at {}", cursor.nominal.0)
+        });
+    }
+}
+
+/// What a span counts is what was asked for in it.
+fn check_counts(life: &Life<'_>, asked: &BTreeMap<i64, Asked>, verdict: &mut Verdict) {
+    for tile in &life.tiles {
+        let is_excluded = tile.kind == Some(FateKind::Excluded);
+        let inside = asked.range(tile.from + 1..=tile.to.max(tile.from + 1));
+        let counts = |asked: &Asked| asked.by.get(&tile.definition) == Some(&is_excluded);
+        let inside: Vec<_> = inside.filter(|(_, asked)| counts(asked)).collect();
+        let most = inside.len() as u64;
+        let least = inside.iter().filter(|(_, asked)| !asked.is_optional).count() as u64;
+        verdict.expect(tile.count.is_none_or(|count| (least..=most).contains(&count)), || {
+            format!(
+                "{}: ({}, {}] counts {:?}, {least} to {most} were asked for",
+                life.name, tile.from, tile.to, tile.count
+            )
+        });
+    }
+}
+
+/// What no fate was given yet: nothing, unless the count is used up or a deletion came.
+fn check_rest(evidence: &Evidence<'_>, life: &Life<'_>, asked: &BTreeMap<i64, Asked>, verdict: &mut Verdict) {
+    let fired = fired(life);
+    if let [only] = &life.versions.values().collect::<Vec<_>>()[..]
+        && let Some(count) = only.1.and_then(|spec| spec.count)
+    {
+        verdict.expect(fired <= count, || {
+            format!("{}: fired {fired} times of {count}", life.name)
+        });
+    }
+    let Some(cursor) = life.cursor else {
+        return;
+    };
+    let left = asked.range(cursor.nominal.0 + 1..);
+    let left: Vec<i64> = left
+        .filter(|(_, asked)| !asked.is_excluded() && !asked.is_optional)
+        .map(|(at, _)| *at)
+        .collect();
+    verdict.expect(left.is_empty() || is_used_up(life) || evidence.unmet.is_some(), || {
+        format!(
+            "{}: the cursor stands at {} before {left:?}",
+            life.name, cursor.nominal.0
+        )
     });
 }
 
-fn jobs_of(evidence: &Evidence<'_>, name: &str) -> BTreeMap<i64, u64> {
-    let mut jobs = BTreeMap::new();
-    for job in evidence.jobs() {
-        if let Origin::Occurrence {
-            schedule,
-            nominal,
-            cause,
-            ..
-        } = &job.origin
-            && schedule.as_str() == name
-            && *cause != FireCause::RunNow
-        {
-            *jobs.entry(nominal.0).or_default() += 1;
-        }
-    }
-    jobs
+/// Fires that a count limits.
+fn fired(life: &Life<'_>) -> u64 {
+    life.jobs.values().flatten().filter(|job| !is_by_hand(job)).count() as u64
 }
 
-/// Whether the policy and the faults of the run allow this fate for the occurrence.
-fn is_allowed(evidence: &Evidence<'_>, plan: &Planned, kind: FateKind, at: i64) -> bool {
+fn is_used_up(life: &Life<'_>) -> bool {
+    let newest = life.versions.values().next_back();
+    let count = newest.and_then(|(_, spec)| spec.and_then(|spec| spec.count));
+    count.is_some_and(|count| fired(life) >= count)
+}
+
+/// Whether policy, requests and faults of the run allow this fate for the occurrence.
+fn is_allowed(evidence: &Evidence<'_>, life: &Life<'_>, spec: &PlainSpec, kind: FateKind, at: i64) -> bool {
+    let seen = evidence.seen;
+    let made_at = life
+        .versions
+        .values()
+        .next()
+        .map_or(i64::MAX, |(row, _)| row.created_at.0);
     let by_policy = match kind {
-        FateKind::FiredOnTime => return true,
+        FateKind::FiredOnTime | FateKind::Excluded => return true,
+        // What a one-shot asked for before it was made counts as asked for then.
+        // A schedule at rest, its count used up, gives all of that rest to a later pause.
+        FateKind::Paused if is_counted => return seen.holds.iter().any(|hold| hold.name == life.name),
+        FateKind::Paused => return is_held(evidence, &life.name, at.max(made_at)),
+        FateKind::WithdrawnEdit => return seen.drops.contains(&life.name),
+        FateKind::WithdrawnDelete => return seen.deletes.contains(&life.name),
+        FateKind::Expired => return spec.expires_at.is_some(),
+        FateKind::FiredLate if is_backfilled(evidence, &life.name, at) => return true,
+        // After an edit, what the old count left over.
+        FateKind::SkippedCap if life.versions.len() > 1 && is_counted => return true,
+        FateKind::SkippedCap => spec.misfire == "all" && (spec.cap > 0 || spec.count.is_some()),
         FateKind::FiredLate => true,
-        FateKind::Coalesced => plan.misfire == "coalesce",
-        FateKind::SkippedMisfire => matches!(plan.misfire, "latest" | "skip"),
-        FateKind::Paused => return evidence.options.faults.hands,
-        FateKind::SkippedCap => plan.misfire == "all" && plan.cap > 0,
-        _ => false,
+        FateKind::Coalesced => spec.misfire == "coalesce",
+        FateKind::SkippedMisfire => matches!(spec.misfire, "latest" | "skip"),
+        FateKind::SkippedGrace => spec.grace.is_some(),
+        FateKind::SkippedConcurrency | FateKind::Quarantined => false,
     };
-    by_policy && is_disturbed(evidence, plan, at)
+    // A one-shot that was made after its instant is due at creation.
+    let made_at = life
+        .versions
+        .values()
+        .next()
+        .map_or(i64::MAX, |(row, _)| row.created_at.0);
+    by_policy && (made_at > at + spec.tolerance.min(spec.grace.unwrap_or(i64::MAX)) || is_disturbed(evidence, spec, at))
+}
+
+fn is_backfilled(evidence: &Evidence<'_>, name: &str, at: i64) -> bool {
+    let mut asked = evidence.seen.backfills.iter();
+    asked.any(|asked| asked.name == name && asked.from < at && at <= asked.to)
+}
+
+/// Whether the schedule may have been paused at an instant. What is cut off arrives late.
+fn is_held(evidence: &Evidence<'_>, name: &str, at: i64) -> bool {
+    let faults = evidence.options.faults;
+    let lies = evidence.options.lies_max();
+    let since = at - evidence.options.starts_at;
+    let may_arrive_late = faults.net || faults.pause || faults.slow || faults.away;
+    evidence.seen.holds.iter().any(|hold| {
+        let to = if may_arrive_late {
+            i64::MAX
+        } else {
+            hold.to.cast_signed()
+        };
+        hold.name == name && hold.from.cast_signed() <= since + lies && since <= to.saturating_add(lies)
+    })
 }
 
 /// Whether a healthy owner may have been missing in a stretch that ends within the tolerance after `at`,
 /// or so that the occurrence was judged together with one that was missed.
-fn is_disturbed(evidence: &Evidence<'_>, plan: &Planned, at: i64) -> bool {
+fn is_disturbed(evidence: &Evidence<'_>, spec: &PlainSpec, at: i64) -> bool {
     let faults = evidence.options.faults;
     if faults.slow || faults.unknown || faults.sick {
         return true;
     }
     let at = at - evidence.options.starts_at;
-    let around = plan.tolerance + 3_000_000;
+    let around = spec.tolerance + spec.jitter + 3_000_000;
     evidence.seen.disturbances.iter().any(|disturbed| {
+        if disturbed.kind == "clock" {
+            return true;
+        }
         let to = i64::try_from(disturbed.to).unwrap_or(i64::MAX);
         disturbed.from.cast_signed() <= at + around && at <= to.saturating_add(around)
     })

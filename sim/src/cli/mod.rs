@@ -6,6 +6,7 @@
 //! `arguments.rs`, `workers.rs`, `report.rs`.
 
 mod arguments;
+mod floors;
 mod report;
 mod workers;
 

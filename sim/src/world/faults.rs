@@ -85,13 +85,7 @@ async fn inject_one(kind: &str, world: &World, server: &Server, stream: &mut Str
             }
         }
         "pause" => freeze(world, server, stream).await,
-        "clock" => {
-            let offset = stream.between(0, 20_000_000).cast_signed() - 10_000_000;
-            world.history.disturb("clock", world.sim.now());
-            server.node.set_clock(offset);
-            world.sim.sleep(20_000_000).await;
-            world.history.calm("clock", world.sim.now());
-        }
+        "clock" => set_clock(world, server, stream).await,
         "full" => {
             world.history.disturb("full", world.sim.now());
             world.sim.record("store", "full", "");
@@ -114,6 +108,22 @@ async fn inject_one(kind: &str, world: &World, server: &Server, stream: &mut Str
             world.sim.sleep(3_000_000).await;
             world.history.calm("away", world.sim.now());
         }
+    }
+}
+
+/// Sets the wall clock ahead or behind; corrects it after a while, or leaves the lie.
+async fn set_clock(world: &World, server: &Server, stream: &mut Stream) {
+    let lie = world.options.lie;
+    let offset = stream.between(0, 2 * lie).cast_signed() - lie.cast_signed();
+    world.history.disturb("clock", world.sim.now());
+    server.node.set_clock(offset);
+    world.sim.sleep(stream.between(500_000, 15_000_000)).await;
+    if stream.percent(60) {
+        world.feel("seen:clock-corrected");
+        server.node.set_clock(0);
+    }
+    if offset > 60_000_000 {
+        world.feel("seen:clock-in-doubt");
     }
 }
 
@@ -144,6 +154,9 @@ pub fn heal(world: &World, server: &Server) {
     world.healed.store(true, std::sync::atomic::Ordering::SeqCst);
     server.store.model.set_away(false);
     server.store.model.set_full(false);
+    if world.options.seed.is_multiple_of(2) {
+        server.node.set_clock(0);
+    }
     server.up();
     world.sim.record("world", "healed", "");
 }

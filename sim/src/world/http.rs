@@ -1,8 +1,11 @@
 //! One HTTP request over simulated sockets, as a client of the API sends it.
 //!
-//! Owns: the connection and the time-out. Must never: retry; an answer that did not come is unknown.
+//! Owns: the connection, the time-out, and asking again while an answer says "not now". Must never: take
+//! an answer that did not come for a failure: it is unknown.
 
 use super::{API_PORT, API_TOKEN, SERVER_IP, World};
+use crate::history::Answered;
+use crate::runtime::Stream;
 use fencepost::net::rt::{HyperIo, spawn_local};
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
@@ -11,6 +14,17 @@ use serde_json::Value;
 
 /// Longest wait for an answer, in microseconds.
 const ANSWER_MAX: u64 = 8_000_000;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// What it is, for the checkers and the counts: `op:edit`.
+    pub op: &'static str,
+    method: &'static str,
+    path: String,
+    headers: Vec<(&'static str, String)>,
+    body: Option<Value>,
+}
 
 /// An answer.
 #[derive(Clone, Debug)]
@@ -21,41 +35,101 @@ pub struct Answer {
     pub body: Value,
 }
 
+impl Ask {
+    /// A request without body.
+    pub fn new(op: &'static str, method: &'static str, path: impl Into<String>) -> Ask {
+        Ask {
+            op,
+            method,
+            path: path.into(),
+            headers: Vec::new(),
+            body: None,
+        }
+    }
+
+    /// With a header.
+    pub fn with(mut self, header: &'static str, value: impl Into<String>) -> Ask {
+        self.headers.push((header, value.into()));
+        self
+    }
+
+    /// With a body.
+    pub fn of(mut self, body: Value) -> Ask {
+        self.body = Some(body);
+        self
+    }
+
+    fn request(&self) -> Option<Request<Full<Bytes>>> {
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(&self.path)
+            .header("host", SERVER_IP.to_string())
+            .header("authorization", format!("Bearer {API_TOKEN}"));
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
+        let bytes = match &self.body {
+            Some(body) => {
+                request = request.header("content-type", "application/json");
+                Bytes::from(body.to_string())
+            }
+            None => Bytes::new(),
+        };
+        request.body(Full::new(bytes)).ok()
+    }
+}
+
 impl Answer {
     /// A text of the body.
     pub fn text(&self, field: &str) -> &str {
         self.body.get(field).and_then(Value::as_str).unwrap_or_default()
     }
+
+    /// A number of the body.
+    pub fn number(&self, field: &str) -> u64 {
+        self.body.get(field).and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    /// Whether it did what was asked.
+    pub fn is_done(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_not_now(&self) -> bool {
+        matches!(self.status, 408 | 429 | 503 | 507) || self.text("code") == "backfill_range_changed"
+    }
 }
 
 /// Sends one request; `None` when no whole answer came: the outcome is unknown.
-pub async fn send(world: &World, method: &str, path: &str, key: Option<&str>, body: Option<&Value>) -> Option<Answer> {
-    let request = request(method, path, key, body)?;
+pub async fn send(world: &World, ask: &Ask) -> Option<Answer> {
+    let request = ask.request()?;
     let answer = world.sim.within(ANSWER_MAX, exchange(request)).await.flatten();
     if let Some(answer) = &answer {
-        let code = answer.text("code").to_owned();
-        world.history.lock().answers.push((answer.status, code));
+        if answer.is_done() {
+            world.feel(ask.op);
+        }
+        world.history.lock().answers.push(Answered {
+            op: ask.op,
+            status: answer.status,
+            code: answer.text("code").to_owned(),
+        });
     }
     answer
 }
 
-fn request(method: &str, path: &str, key: Option<&str>, body: Option<&Value>) -> Option<Request<Full<Bytes>>> {
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("host", SERVER_IP.to_string())
-        .header("authorization", format!("Bearer {API_TOKEN}"));
-    if let Some(key) = key {
-        request = request.header("idempotency-key", key);
-    }
-    let bytes = match body {
-        Some(body) => {
-            request = request.header("content-type", "application/json");
-            Bytes::from(body.to_string())
+/// Sends a request until it is answered with anything but "not now".
+pub async fn ask(world: &World, ask: &Ask, stream: &mut Stream) -> Answer {
+    loop {
+        if let Some(answer) = send(world, ask).await
+            && !answer.is_not_now()
+        {
+            let text = format!("{} {} {}", ask.path, answer.status, answer.text("code"));
+            world.sim.record("client", ask.op, &text);
+            return answer;
         }
-        None => Bytes::new(),
-    };
-    request.body(Full::new(bytes)).ok()
+        world.sim.sleep(stream.between(50_000, 1_000_000)).await;
+    }
 }
 
 async fn exchange(request: Request<Full<Bytes>>) -> Option<Answer> {

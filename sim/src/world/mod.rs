@@ -1,16 +1,21 @@
 //! The world of a run: one node with every role, its store, clients, a target, and what befalls them.
 //!
 //! Owns: who exists at which address. Must never: judge (see `../checkers/`). Read `server.rs` (the
-//! node), `store.rs`, `clients.rs`, `timetable.rs`, `target.rs`, `faults.rs`.
+//! node), `store.rs`, `clients.rs`, `planner.rs`, `target.rs`, `faults.rs`.
 
 pub mod clients;
 pub mod faults;
+pub mod hands;
 pub mod http;
+pub mod next_day;
+pub mod planner;
 pub mod rules;
 pub mod server;
+pub mod specs;
 pub mod store;
 pub mod target;
-pub mod timetable;
+pub mod wishes;
+pub mod zones;
 
 use crate::history::History;
 use crate::options::Options;
@@ -80,6 +85,18 @@ impl World {
     /// Whether faults are over.
     pub fn is_healed(&self) -> bool {
         self.healed.load(Ordering::SeqCst)
+    }
+
+    /// Last instant that schedules may ask for, in microseconds since the Unix epoch.
+    pub fn ends_at(&self) -> i64 {
+        self.options.starts_at + self.options.active.0.cast_signed()
+    }
+
+    /// Waits until faults are over.
+    pub async fn until_healed(&self) {
+        while !self.is_healed() {
+            self.sim.sleep(500_000).await;
+        }
     }
 
     /// A piece of client work begins.

@@ -1,9 +1,11 @@
 //! Rules of schedules as this simulator understands them: slow, plain, its own.
 //!
-//! Owns: which instants a rule asks for, found by walking second by second with a fixed offset.
-//! Must never: call the product's cron, zones or intervals. Next: `timetable.rs`, `../checkers/`.
+//! Owns: which instants a rule asks for, found by walking second by second. Must never: call the
+//! product's cron, zones or intervals. Next: `zones.rs`, `specs.rs`, `../checkers/`.
 
+use super::zones::PlainZone;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// When a schedule asks for an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +19,14 @@ pub enum PlainRule {
     },
     /// At local times.
     Cron {
-        /// The expression with seconds.
-        text: String,
-        /// Zone name.
-        zone: &'static str,
-        /// Its offset in minutes, the same all year.
-        offset: i64,
+        /// Expressions with seconds.
+        texts: Vec<String>,
+        /// Where.
+        zone: PlainZone,
+        /// Local times that do not exist: whether they fire at the first instant that does.
+        fires_after_gap: bool,
+        /// Local times that exist twice: `first`, `second` or `both`.
+        overlap: &'static str,
     },
     /// Once.
     Once {
@@ -36,6 +40,9 @@ const SECOND: i64 = 1_000_000;
 impl PlainRule {
     /// Instants in `(from, to]`, oldest first, in microseconds since the Unix epoch.
     pub fn instants(&self, from: i64, to: i64) -> Vec<i64> {
+        if to <= from {
+            return Vec::new();
+        }
         match self {
             PlainRule::Once { at } => Some(*at).filter(|at| from < *at && *at <= to).into_iter().collect(),
             PlainRule::Every { every, anchor } => {
@@ -45,15 +52,57 @@ impl PlainRule {
                     .take_while(|instant| *instant <= to)
                     .collect()
             }
-            PlainRule::Cron { text, offset, .. } => {
-                let fields: Vec<&str> = text.split(' ').collect();
-                let first = from.div_euclid(SECOND) * SECOND + SECOND;
-                (0..)
-                    .map(|k| first + k * SECOND)
-                    .take_while(|instant| *instant <= to)
-                    .filter(|instant| is_local_match(&fields, instant.div_euclid(SECOND) + offset * 60))
-                    .collect()
+            PlainRule::Cron { texts, .. } => {
+                let all: BTreeSet<i64> = texts
+                    .iter()
+                    .flat_map(|text| self.of_expression(text, from, to))
+                    .collect();
+                all.into_iter().filter(|at| from < *at && *at <= to).collect()
             }
+        }
+    }
+
+    /// A leading `*` in second, minute or hour asks for real instants, anything else for local times.
+    fn of_expression(&self, text: &str, from: i64, to: i64) -> Vec<i64> {
+        let PlainRule::Cron { zone, .. } = self else {
+            return Vec::new();
+        };
+        let fields = read(text);
+        let (first, last) = (from.div_euclid(SECOND), to.div_euclid(SECOND));
+        if text.split(' ').take(3).any(|field| field.starts_with('*')) {
+            let instants = (first..=last).map(|second| second * SECOND);
+            return instants.filter(|at| is_match(&fields, zone.local(*at))).collect();
+        }
+        let (low, high) = (zone.before.min(zone.after), zone.before.max(zone.after));
+        // A local time in a gap stands for an instant that its own offset would not show.
+        let locals =
+            (first + low - (high - low)..=last + high + (high - low)).filter(|local| is_match(&fields, *local));
+        locals.flat_map(|local| self.at_local(zone, local)).collect()
+    }
+
+    fn at_local(&self, zone: &PlainZone, local: i64) -> Vec<i64> {
+        let PlainRule::Cron {
+            fires_after_gap,
+            overlap,
+            ..
+        } = self
+        else {
+            return Vec::new();
+        };
+        let mut at = zone.instants_of(local);
+        match (at.len(), *overlap) {
+            (0, _) if *fires_after_gap => vec![zone.changes_at],
+            (2, "first") => at.drain(..1).collect(),
+            (2, "second") => at.drain(1..).collect(),
+            _ => at,
+        }
+    }
+
+    /// The zone that dates are read in.
+    pub fn zone(&self) -> PlainZone {
+        match self {
+            PlainRule::Cron { zone, .. } => *zone,
+            _ => super::zones::STEADY[0],
         }
     }
 
@@ -63,26 +112,51 @@ impl PlainRule {
             PlainRule::Every { every, anchor } => {
                 json!({"every": format!("{}ms", every / 1_000), "anchor": text(*anchor)})
             }
-            PlainRule::Cron { text, zone, .. } => json!({"cron": text, "tz": zone}),
+            PlainRule::Cron {
+                texts,
+                zone,
+                fires_after_gap,
+                overlap,
+            } => {
+                let gap = if *fires_after_gap { "next-valid" } else { "skip" };
+                json!({"cron": texts, "tz": zone.name, "gap": gap, "overlap": overlap})
+            }
             PlainRule::Once { at } => json!({"at": text(*at)}),
         }
     }
 }
 
-/// Second, minute and hour of a local second against the first three fields; the others are `*` here.
-fn is_local_match(fields: &[&str], local: i64) -> bool {
+/// Seconds, minutes and hours that an expression names; the other fields are `*` here.
+fn read(text: &str) -> Vec<Vec<i64>> {
+    let fields = text.split(' ').zip([60, 60, 24]);
+    fields
+        .map(|(field, end)| (0..end).filter(|part| names(field, *part)).collect())
+        .collect()
+}
+
+fn is_match(fields: &[Vec<i64>], local: i64) -> bool {
     let parts = [
         local.rem_euclid(60),
         local.div_euclid(60).rem_euclid(60),
         local.div_euclid(3_600).rem_euclid(24),
     ];
-    fields.iter().zip(parts).all(|(field, part)| is_match(field, part))
+    fields.iter().zip(parts).all(|(field, part)| field.contains(&part))
 }
 
-fn is_match(field: &str, part: i64) -> bool {
-    field.split(',').any(|item| match item.split_once('/') {
-        Some((_, step)) => step.parse::<i64>().is_ok_and(|step| part % step == 0),
-        None => item == "*" || item.parse() == Ok(part),
+fn names(field: &str, part: i64) -> bool {
+    field.split(',').any(|item| {
+        if let Some((_, step)) = item.split_once('/') {
+            return step.parse::<i64>().is_ok_and(|step| part % step == 0);
+        }
+        if let Some((low, high)) = item.split_once('-') {
+            let inside = |low: i64, high: i64| (low..=high).contains(&part);
+            return low
+                .parse()
+                .ok()
+                .zip(high.parse().ok())
+                .is_some_and(|(low, high)| inside(low, high));
+        }
+        item == "*" || item.parse() == Ok(part)
     })
 }
 
@@ -114,28 +188,63 @@ pub fn text(at: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::zones::{CHANGES, STEADY};
+
+    fn cron(text: &str, zone: PlainZone, (fires_after_gap, overlap): (bool, &'static str)) -> PlainRule {
+        PlainRule::Cron {
+            texts: vec![text.to_owned()],
+            zone,
+            fires_after_gap,
+            overlap,
+        }
+    }
+
+    fn after(rule: &PlainRule, start: i64, seconds: i64) -> Vec<i64> {
+        let found = rule.instants(start, start + seconds * SECOND);
+        found.into_iter().map(|at| (at - start) / SECOND).collect()
+    }
 
     #[test]
     fn instants_are_as_on_paper() {
         let start = 1_767_225_600 * SECOND;
-        let cron = |text: &str| PlainRule::Cron {
-            text: text.to_owned(),
-            zone: "Asia/Kolkata",
-            offset: 330,
-        };
-        let in_minute = |rule: PlainRule| {
-            let found = rule.instants(start, start + 60 * SECOND);
-            found.into_iter().map(|at| (at - start) / SECOND).collect::<Vec<_>>()
-        };
-        assert_eq!(in_minute(cron("*/20 * * * * *")), [20, 40, 60]);
-        assert_eq!(in_minute(cron("5,7 30 5 * * *")), [5, 7]);
-        assert_eq!(in_minute(cron("5 31 5 * * *")), Vec::<i64>::new());
+        let in_minute = |rule: PlainRule| after(&rule, start, 60);
+        let kolkata = |text: &str| cron(text, STEADY[1], (true, "first"));
+        assert_eq!(in_minute(kolkata("*/20 * * * * *")), [20, 40, 60]);
+        assert_eq!(in_minute(kolkata("5,7 30 5 * * *")), [5, 7]);
+        assert_eq!(in_minute(kolkata("5-7 30 5 * * *")), [5, 6, 7]);
+        assert_eq!(in_minute(kolkata("5 31 5 * * *")), Vec::<i64>::new());
         let every = PlainRule::Every {
             every: 25 * SECOND,
             anchor: start - 10 * SECOND,
         };
         assert_eq!(in_minute(every), [15, 40]);
         assert_eq!(in_minute(PlainRule::Once { at: start }), Vec::<i64>::new());
+    }
+
+    #[test]
+    fn fixed_times_follow_the_policy_of_a_change_and_wildcards_do_not() {
+        let (spring, autumn) = (CHANGES[0], CHANGES[1]);
+        let start = spring.changes_at - 10 * SECOND;
+        let fixed = |text: &str, zone, gap| cron(text, zone, gap);
+        let text = "0,20 0 2,3 * * *";
+        assert_eq!(after(&fixed(text, spring, (true, "first")), start, 60), [10, 30]);
+        assert_eq!(
+            after(&fixed("0,20 0 2 * * *", spring, (true, "first")), start, 60),
+            [10]
+        );
+        assert_eq!(
+            after(&fixed("0,20 0 2 * * *", spring, (false, "first")), start, 60),
+            Vec::<i64>::new()
+        );
+        let start = autumn.changes_at - 10 * SECOND;
+        let text = "0,55 0,59 2 * * *";
+        assert_eq!(after(&fixed(text, autumn, (true, "first")), start, 30), [5]);
+        assert_eq!(after(&fixed(text, autumn, (true, "second")), start, 30), [10]);
+        assert_eq!(after(&fixed(text, autumn, (true, "both")), start, 30), [5, 10]);
+        assert_eq!(
+            after(&fixed("0,55 * 2 * * *", autumn, (true, "first")), start, 30),
+            [5, 10]
+        );
     }
 
     #[test]

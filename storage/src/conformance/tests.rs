@@ -283,6 +283,7 @@ async fn every_planted_bug_breaks_the_rule_that_was_made_for_it() {
             Planted::OpenForgetsNonce,
             "f06_a_delayed_open_does_not_raise_the_epoch_above_its_own_holder",
         ),
+        (Planted::EpochNotRaised, "f02_an_old_epoch_writes_nothing"),
     ];
     assert_eq!(made_for.len(), PLANTED.len());
     for (bug, rule) in made_for {

@@ -187,12 +187,34 @@ impl Disk {
         let request = &super::faults::bent_open(self.planted, &self.tip, request);
         let answer = group.open(request);
         let scopes: Vec<ScopeRow> = group.into_scopes().into_values().collect();
+        #[cfg(any(test, feature = "planted"))]
+        let (answer, scopes) = self.bent_opened(request.scope, answer, scopes);
         let ticket = if scopes.is_empty() {
             self.last_ticket()
         } else {
             self.append(Vec::new(), scopes)
         };
         Ok((answer, ticket))
+    }
+
+    /// What a store with a planted bug makes of an open.
+    #[cfg(any(test, feature = "planted"))]
+    fn bent_opened(
+        &self,
+        scope: Scope,
+        answer: Result<Opened, OpenError>,
+        mut scopes: Vec<ScopeRow>,
+    ) -> (Result<Opened, OpenError>, Vec<ScopeRow>) {
+        let before = self.tip.scope(scope).map(|row| row.epoch).filter(|epoch| epoch.0 > 0);
+        let bent = |epoch| super::faults::bent_epoch(self.planted, before, epoch);
+        for row in &mut scopes {
+            row.epoch = bent(row.epoch);
+        }
+        let answer = answer.map(|opened| Opened {
+            epoch: bent(opened.epoch),
+            ..opened
+        });
+        (answer, scopes)
     }
 
     fn append(&mut self, writes: Vec<RawWrite>, scopes: Vec<ScopeRow>) -> Ticket {

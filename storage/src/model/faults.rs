@@ -108,10 +108,12 @@ mod planted {
         OpenWithoutAssignment,
         /// A repeated open with the same nonce is refused or raises again (F6).
         OpenForgetsNonce,
+        /// A takeover leaves the epoch as it was (P4).
+        EpochNotRaised,
     }
 
     /// All of them.
-    pub const PLANTED: [Planted; 12] = [
+    pub const PLANTED: [Planted; 13] = [
         Planted::ReadUnsynced,
         Planted::AckBeforeSync,
         Planted::EpochIgnored,
@@ -124,6 +126,7 @@ mod planted {
         Planted::OpenWithoutCompare,
         Planted::OpenWithoutAssignment,
         Planted::OpenForgetsNonce,
+        Planted::EpochNotRaised,
     ];
 
     /// The request as a store with the bug would judge it.
@@ -191,6 +194,14 @@ mod planted {
             _ => {}
         }
         bent
+    }
+
+    /// The epoch that a store with the bug would give to a new holder.
+    pub(in super::super) fn bent_epoch(bug: Option<Planted>, before: Option<Epoch>, raised: Epoch) -> Epoch {
+        match (bug, before) {
+            (Some(Planted::EpochNotRaised), Some(before)) => before,
+            _ => raised,
+        }
     }
 
     fn assigned(state: &impl State, scope: Scope) -> Option<fencepost_core::name::Name> {

@@ -10,6 +10,8 @@ use crate::api::fields::{Fields, invalid};
 use crate::api::handle::Shared;
 use crate::api::query::{JobPath, Params};
 use crate::gateway::{JobView, ShardReply, ShardRequest};
+#[cfg(madsim)]
+use crate::planted::{Bug, is_planted};
 use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::Response;
@@ -334,6 +336,8 @@ pub async fn cancel_job(
     };
     let (result, attempt, state) = match cancel {
         CancelAnswer::Cancelled => ("cancelled", None, None),
+        #[cfg(madsim)]
+        CancelAnswer::Running { .. } if is_planted(Bug::RunningToldAsCancelled) => ("cancelled", None, None),
         CancelAnswer::Running { attempt } => ("running", Some(attempt), None),
         CancelAnswer::Finished(state) => ("finished", None, Some(state_word(state))),
     };
