@@ -121,7 +121,7 @@ fn draw_date(stream: &mut Stream) -> (i64, Option<usize>) {
             (changes_at - before, Some(number))
         }
         30..=49 => {
-            let zone = stream.pick(STEADY).map_or(0, |zone| zone.before);
+            let zone = stream.pick(&STEADY).map_or(0, |zone| zone.before);
             (year_2026 + day.cast_signed() - zone * 1_000_000 - before, None)
         }
         _ => (

@@ -8,6 +8,7 @@ use crate::world::specs::PlainSpec;
 use fencepost_core::fate::{FateKind, FateSpan};
 use fencepost_core::ids::Incarnation;
 use fencepost_core::job::{FireCause, Job, Origin};
+use fencepost_core::name::Name;
 use fencepost_core::row::Row;
 use fencepost_core::schedule::{CursorRow, EditKind, EditRow, PendingFate, ScheduleDefinition};
 use std::collections::BTreeMap;
@@ -51,72 +52,84 @@ pub struct Life<'a> {
     pub jobs: BTreeMap<i64, Vec<&'a Job>>,
 }
 
+/// Lives as they are put together from rows.
+#[derive(Default)]
+struct Lives<'a>(BTreeMap<(String, Incarnation), Life<'a>>);
+
 /// Every life that left rows.
 pub fn lives<'a>(evidence: &Evidence<'a>) -> Vec<Life<'a>> {
-    let mut lives: BTreeMap<(String, Incarnation), Life<'a>> = BTreeMap::new();
-    let mut of = |name: &str, incarnation: Incarnation, add: &mut dyn FnMut(&mut Life<'a>)| {
-        let life = lives.entry((name.to_owned(), incarnation)).or_insert_with(|| Life {
-            name: name.to_owned(),
-
-            versions: BTreeMap::new(),
-            cursor: None,
-            tiles: Vec::new(),
-            edits: Vec::new(),
-            jobs: BTreeMap::new(),
-        });
-        add(life);
-    };
+    let mut lives = Lives::default();
     for row in evidence.rows {
-        match row {
-            Row::Definition(row) => of(row.name.as_str(), row.incarnation, &mut |life| {
-                let spec = evidence.seen.specs.get(&tag_of(&row.spec.job));
-                life.versions.insert(row.version, (row, spec));
-            }),
-            Row::Cursor(row) => of(row.name.as_str(), row.incarnation, &mut |life| {
-                life.cursor = Some(row);
-                life.tiles.extend(row.open.as_ref().map(tile));
-            }),
-            Row::Fate(row) => of(row.name.as_str(), row.incarnation, &mut |life| {
-                life.tiles.push(tile(&row.span));
-            }),
-            Row::Edit(row) => of(row.name.as_str(), row.incarnation, &mut |life| life.edits.push(row)),
-            // A re-run decides no fate.
-            Row::Backlog(row) if row.backfill.is_none_or(|mark| mark.request == 0) => {
-                of(row.name.as_str(), row.incarnation, &mut |life| {
-                    life.tiles.extend(row.open.as_ref().map(tile));
-                    life.tiles.push(Tile {
-                        from: row.from.0,
-                        to: row.to.0,
-                        kind: None,
-                        count: None,
-                        definition: row.definition,
-                    });
-                });
-            }
-            Row::Job(job) => {
-                if let Origin::Occurrence {
-                    schedule,
-                    incarnation,
-                    nominal,
-                    cause,
-                    ..
-                } = &job.origin
-                    && *cause != FireCause::RunNow
-                {
-                    of(schedule.as_str(), *incarnation, &mut |life| {
-                        life.jobs.entry(nominal.0).or_default().push(job);
-                    });
-                }
-            }
-            _ => {}
-        }
+        lives.take(evidence, row);
     }
-    let mut lives: Vec<Life<'_>> = lives.into_values().collect();
+    let mut lives: Vec<Life<'_>> = lives.0.into_values().collect();
     for life in &mut lives {
         life.tiles.sort_by_key(|tile| (tile.from, tile.to));
         life.edits.sort_by_key(|edit| (edit.at, edit.to_version));
     }
     lives
+}
+
+impl<'a> Lives<'a> {
+    fn of(&mut self, name: &Name, incarnation: Incarnation) -> &mut Life<'a> {
+        let name = name.to_string();
+        self.0.entry((name.clone(), incarnation)).or_insert_with(|| Life {
+            name,
+            versions: BTreeMap::new(),
+            cursor: None,
+            tiles: Vec::new(),
+            edits: Vec::new(),
+            jobs: BTreeMap::new(),
+        })
+    }
+
+    fn take(&mut self, evidence: &Evidence<'a>, row: &'a Row) {
+        match row {
+            Row::Definition(row) => {
+                let spec = evidence.seen.specs.get(&tag_of(&row.spec.job));
+                let life = self.of(&row.name, row.incarnation);
+                life.versions.insert(row.version, (row, spec));
+            }
+            Row::Cursor(row) => {
+                let life = self.of(&row.name, row.incarnation);
+                life.cursor = Some(row);
+                life.tiles.extend(row.open.as_ref().map(tile));
+            }
+            Row::Fate(row) => self.of(&row.name, row.incarnation).tiles.push(tile(&row.span)),
+            Row::Edit(row) => self.of(&row.name, row.incarnation).edits.push(row),
+            // A re-run decides no fate.
+            Row::Backlog(row) if row.backfill.is_none_or(|mark| mark.request == 0) => {
+                let owed = Tile {
+                    from: row.from.0,
+                    to: row.to.0,
+                    kind: None,
+                    count: None,
+                    definition: row.definition,
+                };
+                let decided = row.open.as_ref().map(tile);
+                self.of(&row.name, row.incarnation)
+                    .tiles
+                    .extend(decided.into_iter().chain([owed]));
+            }
+            Row::Job(job) => self.take_job(job),
+            _ => {}
+        }
+    }
+
+    fn take_job(&mut self, job: &'a Job) {
+        if let Origin::Occurrence {
+            schedule,
+            incarnation,
+            nominal,
+            cause,
+            ..
+        } = &job.origin
+            && *cause != FireCause::RunNow
+        {
+            let life = self.of(schedule, *incarnation);
+            life.jobs.entry(nominal.0).or_default().push(job);
+        }
+    }
 }
 
 fn tile(span: &FateSpan) -> Tile {

@@ -149,9 +149,9 @@ fn check_counts(life: &Life<'_>, asked: &BTreeMap<i64, Asked>, verdict: &mut Ver
 /// What no fate was given yet: nothing, unless the count is used up or a deletion came.
 fn check_rest(evidence: &Evidence<'_>, life: &Life<'_>, asked: &BTreeMap<i64, Asked>, verdict: &mut Verdict) {
     let fired = fired(life);
-    if let [only] = &life.versions.values().collect::<Vec<_>>()[..]
-        && let Some(count) = only.1.and_then(|spec| spec.count)
-    {
+    let is_only = life.versions.len() == 1;
+    let only = life.versions.values().next().and_then(|(_, spec)| *spec);
+    if let Some(count) = only.filter(|_| is_only).and_then(|spec| spec.count) {
         verdict.expect(fired <= count, || {
             format!("{}: fired {fired} times of {count}", life.name)
         });

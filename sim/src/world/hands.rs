@@ -289,7 +289,7 @@ impl Hand {
         let request = Ask::new("op:fates", "GET", self.path("/fates?limit=1000"));
         let answer = self.ask(request).await;
         let items = answer.body.get("items").and_then(serde_json::Value::as_array);
-        let items = items.map_or(&[][..], Vec::as_slice);
+        let items = items.map_or(&[] as &[serde_json::Value], Vec::as_slice);
         for pair in items.windows(2) {
             if let [first, second] = pair
                 && sortable(first, "to") > sortable(second, "from")

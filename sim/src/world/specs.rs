@@ -194,7 +194,7 @@ impl PlainSpec {
 }
 
 fn steady_zone(stream: &mut Stream) -> PlainZone {
-    stream.pick(STEADY).copied().unwrap_or(STEADY[0])
+    stream.pick(&STEADY).copied().unwrap_or(STEADY[0])
 }
 
 fn plain(stream: &mut Stream) -> PlainRule {

@@ -35,10 +35,10 @@ const fn changing(name: &'static str, (before, after): (i64, i64), changes_at: i
 }
 
 /// Zones whose clocks never change.
-pub const STEADY: &[PlainZone] = &[steady("UTC", 0), steady("Asia/Kolkata", 330), steady("Asia/Tokyo", 540)];
+pub const STEADY: [PlainZone; 3] = [steady("UTC", 0), steady("Asia/Kolkata", 330), steady("Asia/Tokyo", 540)];
 
 /// Changes of the year 2026.
-pub const CHANGES: &[PlainZone] = &[
+pub const CHANGES: [PlainZone; 6] = [
     // 29 March, 02:00 becomes 03:00; 25 October, 03:00 becomes 02:00.
     changing("Europe/Berlin", (60, 120), 1_774_746_000),
     changing("Europe/Berlin", (120, 60), 1_792_890_000),
