@@ -90,7 +90,11 @@ fn a_version_that_does_not_ship_is_found() {
     assert_eq!(compare(&versions(&lock("1.0.0")), &versions(&lock("1.0.1"))).len(), 1);
     let both = format!("{}{}", lock("1.0.0"), lock("2.0.0"));
     assert_eq!(compare(&versions(&both), &versions(&both)), []);
-    assert_eq!(compare(&versions(&both), &versions(&lock("2.0.0"))).len(), 1, "one is not simulated");
+    assert_eq!(
+        compare(&versions(&both), &versions(&lock("2.0.0"))).len(),
+        1,
+        "one is not simulated"
+    );
 }
 
 #[test]
