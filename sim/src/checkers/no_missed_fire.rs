@@ -186,6 +186,8 @@ fn is_used_up(life: &Life<'_>) -> bool {
 /// Whether policy, requests and faults of the run allow this fate for the occurrence.
 fn is_allowed(evidence: &Evidence<'_>, life: &Life<'_>, spec: &PlainSpec, kind: FateKind, at: i64) -> bool {
     let seen = evidence.seen;
+    let mut specs = life.versions.values().filter_map(|(_, spec)| *spec);
+    let is_counted = specs.any(|spec| spec.count.is_some());
     let made_at = life
         .versions
         .values()
