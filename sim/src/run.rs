@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Longest time from the healing to quiescence, in simulated microseconds.
-const SETTLES_WITHIN: u64 = 180_000_000;
+const SETTLES_WITHIN: u64 = 240_000_000;
 /// A clock that lies beyond the limit of doubt is believed only after it ran steadily for five minutes.
 const SETTLES_IN_DOUBT_WITHIN: u64 = 700_000_000;
 /// Longest simulated time of a run, a day beside.

@@ -198,7 +198,7 @@ fn is_allowed(evidence: &Evidence<'_>, life: &Life<'_>, spec: &PlainSpec, kind: 
         // What a one-shot asked for before it was made counts as asked for then.
         // A schedule at rest, its count used up, gives all of that rest to a later pause.
         FateKind::Paused if is_counted => return seen.holds.iter().any(|hold| hold.name == life.name),
-        FateKind::Paused => return is_held(evidence, &life.name, at.max(made_at)),
+        FateKind::Paused => return is_held(evidence, &life.name, at.max(made_at), spec.jitter),
         FateKind::WithdrawnEdit => return seen.drops.contains(&life.name),
         FateKind::WithdrawnDelete => return seen.deletes.contains(&life.name),
         FateKind::Expired => return spec.expires_at.is_some(),
@@ -226,8 +226,8 @@ fn is_backfilled(evidence: &Evidence<'_>, name: &str, at: i64) -> bool {
     asked.any(|asked| asked.name == name && asked.from < at && at <= asked.to)
 }
 
-/// Whether the schedule may have been paused at an instant. What is cut off arrives late.
-fn is_held(evidence: &Evidence<'_>, name: &str, at: i64) -> bool {
+/// Whether the schedule may have been paused when an occurrence was due. What is cut off arrives late.
+fn is_held(evidence: &Evidence<'_>, name: &str, at: i64, jitter: i64) -> bool {
     let faults = evidence.options.faults;
     let lies = evidence.options.lies_max();
     let since = at - evidence.options.starts_at;
@@ -238,7 +238,7 @@ fn is_held(evidence: &Evidence<'_>, name: &str, at: i64) -> bool {
         } else {
             hold.to.cast_signed()
         };
-        hold.name == name && hold.from.cast_signed() <= since + lies && since <= to.saturating_add(lies)
+        hold.name == name && hold.from.cast_signed() <= since + jitter + lies && since <= to.saturating_add(lies)
     })
 }
 

@@ -58,7 +58,7 @@ async fn follow(world: &World, wish: &Wish, id: JobId, stream: &mut Stream) {
         world.sim.sleep(after).await;
         cancel(world, id, stream).await;
     }
-    if wish.is_awaited {
+    if wish.is_awaited && !world.is_healed() {
         look(world, id).await;
     }
     if wish.is_repeated {
