@@ -178,7 +178,8 @@ fn holds_fate(row: &Row, kind: FateKind) -> bool {
 
 /// Waits for quiescence; the unmet clause when the bound passes.
 async fn settle(world: &World, server: &Server) -> Option<String> {
-    let within = match world.options.lies_max() > 60_000_000 {
+    // From behind to ahead is a leap of twice the lie.
+    let within = match 2 * world.options.lies_max() > 60_000_000 {
         true => SETTLES_IN_DOUBT_WITHIN,
         false => SETTLES_WITHIN,
     };
