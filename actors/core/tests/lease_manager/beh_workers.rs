@@ -60,6 +60,7 @@ impl Pair {
                     grants,
                     waited: Span::ZERO,
                     more: false,
+                    apart: false,
                 });
             }
             WorkerEffect::SendHeartbeat { beat, held, .. } => {
