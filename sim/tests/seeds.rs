@@ -69,6 +69,9 @@ fn a_violation_and_a_mistake_have_exit_codes_of_their_own() {
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     let repeat = told(&output);
     let repeat = repeat.split("repeat with: cargo sim run --seed ").nth(1).unwrap();
-    assert!(repeat.lines().next().unwrap().ends_with(" --plant fires-ahead"), "{repeat}");
+    assert!(
+        repeat.lines().next().unwrap().ends_with(" --plant fires-ahead"),
+        "{repeat}"
+    );
     assert_eq!(sim(&["run", "--seed", "many"]).status.code(), Some(2));
 }
