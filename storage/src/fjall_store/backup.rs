@@ -13,6 +13,7 @@ use super::lock::FolderLock;
 use super::mark::MarkFile;
 use super::queue::Item;
 use super::start::Options;
+use super::verify;
 use crate::batch::RawWrite;
 use crate::codec;
 use crate::keys::{KeyRange, Kind, key_bytes};
@@ -65,6 +66,8 @@ pub fn backup(folder: &Path, to: &Path) -> Result<(), BackupError> {
         return Err(BackupError::NoStore(folder.display().to_string()));
     }
     let _lock = FolderLock::take(&from)?;
+    // A copy would leave the note of the damage behind, and open.
+    verify::noted(&from)?;
     copy_store(&from, to)
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Mark {
 pub(super) struct MarkSlot {
     /// The group it names.
     pub(super) mark: Mark,
-    /// The group before it and the rows of this one, if it was written beside the journal.
+    /// The group before it and the rows of this one, if its rows are here (a small group).
     pub(super) redo: Option<(Mark, Vec<u8>)>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct MarkFile {
     store: u128,
     buffer: Vec<u8>,
     /// The highest slot's group.
-    written: u64,
+    written: Option<u64>,
     #[cfg(any(test, feature = "planted"))]
     pub(super) planted: super::PlantedFaults,
 }
@@ -157,7 +157,7 @@ impl MarkFile {
                 file: private(&mut options, &path)?,
                 store,
                 buffer: Vec::new(),
-                written: 0,
+                written: None,
                 #[cfg(any(test, feature = "planted"))]
                 planted: super::PlantedFaults::default(),
             };
@@ -192,7 +192,7 @@ impl MarkFile {
             file,
             store,
             buffer: Vec::new(),
-            written: ring.top.sequence,
+            written: Some(ring.top.sequence),
             #[cfg(any(test, feature = "planted"))]
             planted: super::PlantedFaults::default(),
         };
@@ -211,7 +211,9 @@ impl MarkFile {
                 return Err(io::Error::other("planted fault"));
             }
         }
-        if slot.mark.sequence < self.written {
+        let is_covered =
+            |written: u64| slot.mark.sequence < written || (slot.redo.is_none() && slot.mark.sequence == written);
+        if self.written.is_some_and(is_covered) {
             return Ok(());
         }
         encode(self.store, slot, &mut self.buffer);
@@ -219,7 +221,7 @@ impl MarkFile {
         let place = (slot.mark.sequence % SLOTS) * SLOT_STRIDE;
         self.file.write_all_at(&self.buffer, place)?;
         self.file.sync_data()?;
-        self.written = slot.mark.sequence;
+        self.written = Some(slot.mark.sequence);
         Ok(())
     }
 }

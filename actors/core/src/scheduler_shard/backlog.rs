@@ -180,7 +180,6 @@ impl Live {
             return self.quarantine(step, "a definition version that a backlog names is missing");
         };
         let mut left = backlog.take_allowance(step.now.mono);
-        backlog.dirty = true;
         while left > 0 && step.has_budget() {
             let next = version.timetable.next_after(backlog.row.from);
             let Some(nominal) = next.filter(|next| *next <= backlog.row.to) else {
@@ -193,6 +192,7 @@ impl Live {
             }
             left -= 1;
             step.spend();
+            backlog.dirty = true;
             self.release_one(step, &version, &mut backlog, case);
         }
         let rest = version

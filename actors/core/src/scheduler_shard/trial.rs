@@ -6,16 +6,23 @@
 
 use super::SchedulerShard;
 use super::audit::{AuditInput, audit};
+use super::backlog::Backlog;
 use super::io::ScheduleEffect;
 use super::live::Live;
 use super::marks::{Poison, bound, owner_key, trying_row};
 use super::open::{Rows, load};
 use super::refusals;
 use super::step::Step;
+use crate::limits::FIRES_PER_STEP_MAX;
 use crate::machine::ReplyTo;
 use crate::row::Row;
 use crate::schedule::ScheduleDefinition;
+use crate::time::StoreTime;
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Instants of each line that a trial looks at: as many as two steps decide.
+const LOOK_AHEAD_MAX: usize = 2 * FIRES_PER_STEP_MAX;
 
 /// What is still to be tried.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +87,7 @@ impl SchedulerShard {
         let Some(rows) = self.trials.tried.take() else { return };
         let mark = trying_row(step.shard, &rows.suspicion(step));
         let mut live = load(step, rows);
+        live.look_ahead(step.now.store);
         live.settle(step);
         live.look_back();
         live.flush(step);
@@ -96,7 +104,8 @@ impl SchedulerShard {
 
     /// All is loaded and what was due is decided: the next owner need not be careful.
     pub(super) fn prove(&mut self, step: &mut Step<'_>) {
-        let is_idle = !self.trials.are_on() && self.index.first_due(step.now.store).is_none();
+        let nothing_due = self.index.first_due(step.now.store).is_none();
+        let is_idle = !self.trials.are_on() && nothing_due && self.index.first_release(step.now.mono).is_none();
         if self.trials.is_unproven && is_idle && !step.now.doubt {
             self.trials.is_unproven = false;
             step.out.delete(owner_key(step.shard));
@@ -125,6 +134,21 @@ impl Rows {
 }
 
 impl Live {
+    /// What will be evaluated once the mark is gone: what is due beyond one step's room, and the backlogs.
+    fn look_ahead(&self, now: StoreTime) {
+        let line = self.current().map(|version| (version, self.cursor.nominal, now));
+        let version_of = |backlog: &Backlog| self.versions.get(&backlog.row.definition).map(Arc::clone);
+        let backlogs = self.backlogs.values();
+        let backlogs = backlogs.filter_map(|backlog| Some((version_of(backlog)?, backlog.row.from, backlog.row.to)));
+        for (version, mut at, to) in line.into_iter().chain(backlogs) {
+            for _ in 0..LOOK_AHEAD_MAX {
+                let next = version.timetable.next_after(at).filter(|next| *next <= to);
+                let Some(next) = next else { break };
+                at = next;
+            }
+        }
+    }
+
     /// What the auditor will ask of its rule.
     fn look_back(&self) {
         let definitions: Vec<ScheduleDefinition> = self.versions.values().map(|v| v.definition.clone()).collect();
