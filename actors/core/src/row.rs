@@ -47,7 +47,7 @@ pub enum Row {
     Attempts(Box<AttemptsRow>),
     /// A low-water mark (writer: the range's own).
     Mark(MarkRow),
-    /// A row that could not be read or evaluated (writer: the one that met it).
+    /// A row that could not be read or evaluated, or a mark of an owner's start (writer: the one that met it).
     Quarantine(Box<QuarantineRow>),
 }
 

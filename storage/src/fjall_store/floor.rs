@@ -42,9 +42,9 @@ impl Floor {
         self.write(writes, None)
     }
 
-    /// The same with the store's mark: the group's digest, a chain row in every keyspace, and after the
+    /// The same with a large group's mark: the group's digest, a chain row in every keyspace, and after the
     /// journal's sync that of the mark. Here they follow each other; the store's marker runs beside the
-    /// next group's journal write.
+    /// next group's journal write, and a small group has one sync only.
     pub fn commit_marked(&mut self, writes: &[FloorWrite]) -> Result<(), String> {
         let mut digest = blake3::Hasher::new();
         for (key, value) in writes {

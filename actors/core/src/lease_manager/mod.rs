@@ -1,11 +1,12 @@
 //! The LeaseManager machine: owns every job of a shard from its insert to its history.
 //!
-//! Owns: job, wait, ready, leased, parked, key, dead-letter rows, and the marks of its ranges. Must
+//! Owns: job, attempts, wait, ready, leased, parked, key, dead-letter rows, and the marks of its ranges. Must
 //! never: read another machine's state, or decide by a clock but the two that a step is given.
 //!
 //! A job has one job row and at most one place row. The job row is not rewritten when the job becomes
 //! ready or is granted: the leased row alone says that an attempt is current. So a fresh job costs six
-//! row writes (job, place, place gone, lease, lease gone, job), one more for its key.
+//! row writes (job, place, place gone, lease, lease gone, job), four if an offer waits for it, one more for
+//! its key.
 //!
 //! Next: `io.rs` (facts and orders), `places.rs` (the one way in and out of each range), `grants.rs`,
 //! `outcomes.rs`, `decide.rs` (F15), `window.rs` (F34), `mark.rs` (F7), `leases.rs` (F16, F17).
