@@ -222,10 +222,17 @@ pub trait Gateway: Send + Sync + 'static {
     fn schedules(&self, after: Option<(Name, Name)>, limit: usize) -> Answer<Page<ScheduleFacts, (Name, Name)>>;
     /// Fates in order of their end, the open span included as the last.
     fn fates(&self, query: FateQuery) -> Answer<Page<FateSpan, (StoreTime, StoreTime)>>;
-    /// What was done to a schedule, oldest first; all lives of the name when `incarnation` is `None`.
-    fn edits(&self, name: (Name, Name), incarnation: Option<Incarnation>, limit: usize) -> Answer<Vec<EditRow>>;
-    /// Rows that could not be read or evaluated, over all shards.
-    fn quarantines(&self, limit: usize) -> Answer<Vec<QuarantineRow>>;
+    /// What was done to a schedule, oldest first, from a stored key on; all lives of the name when
+    /// `incarnation` is `None`.
+    fn edits(
+        &self,
+        name: (Name, Name),
+        incarnation: Option<Incarnation>,
+        from: Option<Vec<u8>>,
+        limit: usize,
+    ) -> Answer<Page<EditRow, Vec<u8>>>;
+    /// Rows that could not be read or evaluated, over all shards, from a stored key on.
+    fn quarantines(&self, from: Option<Vec<u8>>, limit: usize) -> Answer<Page<QuarantineRow, Vec<u8>>>;
 
     /// Whether the node is well.
     fn health(&self) -> Health;

@@ -23,6 +23,27 @@ use fencepost_storage::keys::{KeyRange, Kind, key_bytes};
 use fencepost_storage::store::StoreError;
 use std::sync::Arc;
 
+/// A page of a range, from a stored key on.
+async fn read_from<T>(
+    store: &SharedStore,
+    range: KeyRange,
+    from: Option<Vec<u8>>,
+    limit: usize,
+    take: impl Fn(Row) -> Option<T>,
+) -> Result<Page<T, Vec<u8>>, Refusal> {
+    let range = match from {
+        Some(from) => range.starting_at(&from),
+        None => range,
+    };
+    let page = read_page(store, range, limit.min(limits::SCAN_ROWS_MAX))
+        .await
+        .map_err(away)?;
+    Ok(Page {
+        items: page.rows.into_iter().filter_map(|(_, row)| take(row)).collect(),
+        next: page.next,
+    })
+}
+
 impl Gateway for NodeGateway {
     fn shard_map(&self) -> ShardMap {
         self.map
@@ -129,37 +150,32 @@ impl Gateway for NodeGateway {
         Box::pin(async move { read_fates(&store, query).await })
     }
 
-    fn edits(&self, name: (Name, Name), incarnation: Option<Incarnation>, limit: usize) -> Answer<Vec<EditRow>> {
+    fn edits(
+        &self,
+        name: (Name, Name),
+        incarnation: Option<Incarnation>,
+        from: Option<Vec<u8>>,
+        limit: usize,
+    ) -> Answer<Page<EditRow, Vec<u8>>> {
+        let range = match &incarnation {
+            Some(life) => KeyRange::of_life(Kind::Edit, &name.0, &name.1, life),
+            None => KeyRange::of_schedule(Kind::Edit, &name.0, &name.1),
+        };
+        let edit = |row| match row {
+            Row::Edit(edit) => Some(*edit),
+            _ => None,
+        };
         let store = self.store.clone();
-        Box::pin(async move {
-            let range = match &incarnation {
-                Some(life) => KeyRange::of_life(Kind::Edit, &name.0, &name.1, life),
-                None => KeyRange::of_schedule(Kind::Edit, &name.0, &name.1),
-            };
-            let page = read_page(&store, range, limit.min(limits::SCAN_ROWS_MAX))
-                .await
-                .map_err(away)?;
-            let edit = |row| match row {
-                Row::Edit(edit) => Some(*edit),
-                _ => None,
-            };
-            Ok(page.rows.into_iter().filter_map(|(_, row)| edit(row)).collect())
-        })
+        Box::pin(async move { read_from(&store, range, from, limit, edit).await })
     }
 
-    fn quarantines(&self, limit: usize) -> Answer<Vec<QuarantineRow>> {
+    fn quarantines(&self, from: Option<Vec<u8>>, limit: usize) -> Answer<Page<QuarantineRow, Vec<u8>>> {
+        let quarantine = |row| match row {
+            Row::Quarantine(row) if !is_mark(&row) => Some(*row),
+            _ => None,
+        };
         let store = self.store.clone();
-        Box::pin(async move {
-            let range = KeyRange::kind(Kind::Quarantine);
-            let page = read_page(&store, range, limit.min(limits::SCAN_ROWS_MAX))
-                .await
-                .map_err(away)?;
-            let quarantine = |row| match row {
-                Row::Quarantine(row) if !is_mark(&row) => Some(*row),
-                _ => None,
-            };
-            Ok(page.rows.into_iter().filter_map(|(_, row)| quarantine(row)).collect())
-        })
+        Box::pin(async move { read_from(&store, KeyRange::kind(Kind::Quarantine), from, limit, quarantine).await })
     }
 
     fn health(&self) -> Health {
@@ -181,7 +197,7 @@ impl Gateway for NodeGateway {
     fn facts(&self) -> Answer<NodeFacts> {
         let stated = self.stated();
         let schedules = self.last_probes().iter().map(|probe| probe.schedules).sum();
-        let quarantined = self.quarantines(limits::PAGE_ITEMS_MAX);
+        let quarantined = self.quarantines(None, limits::PAGE_ITEMS_MAX);
         let store = self.store.describe();
         let facts = NodeFacts {
             cell: self.cell,
@@ -199,7 +215,7 @@ impl Gateway for NodeGateway {
         };
         Box::pin(async move {
             Ok(NodeFacts {
-                quarantined: quarantined.await?.len() as u64,
+                quarantined: quarantined.await?.items.len() as u64,
                 ..facts
             })
         })

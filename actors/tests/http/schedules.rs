@@ -147,6 +147,26 @@ fn pause_resume_and_delete_are_answered_and_recorded() {
             .map(|edit| edit["kind"].as_str().unwrap())
             .collect();
         assert_eq!(kinds, ["created", "paused", "resumed", "deleted"]);
+        let mut walked = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page = world
+                .get(&format!("/v1/schedules/s/edits?limit=1{cursor}"))
+                .await
+                .json();
+            walked.extend(page["items"].as_array().unwrap().clone());
+            let Some(next) = page["next"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(json!(walked), edits["items"], "one by one the same");
+        for odd in ["xyz", "a", ""] {
+            let path = format!("/v1/schedules/s/edits?cursor={odd}");
+            assert_eq!(
+                world.get(&path).await.problem(),
+                (400, "cursor_invalid".into()),
+                "{odd}"
+            );
+        }
         let again = make(&world, "s", json!({ "cron": "0 0 1 1 *", "paused": true })).await;
         assert_eq!(
             (again["status"].as_str(), again["version"].as_u64()),

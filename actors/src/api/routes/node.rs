@@ -2,6 +2,7 @@
 //!
 //! Owns: what probes and `doctor` see. Must never: do more than ask. Next: `gateway.rs`.
 
+use super::walk::{after_row, key_cursor, read_key_cursor, walk};
 use crate::api::body::{answer, ok, with_header};
 use crate::api::handle::Shared;
 use crate::api::query::Params;
@@ -10,6 +11,8 @@ use crate::gateway::Health;
 use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use fencepost_core::limits::LIST_PAGE_ROWS;
+use fencepost_core::row::{QuarantineRow, RowKey};
 use fencepost_core::scheduler_shard::marks::schedule_in;
 use hyper::StatusCode;
 use serde::Serialize;
@@ -85,8 +88,11 @@ pub struct QuarantineAnswer {
 /// Rows in quarantine.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QuarantineList {
-    /// In no order.
+    /// By shard and key.
     pub items: Vec<QuarantineAnswer>,
+    /// Pass it as `cursor` to go on; missing at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 fn health(health: Health, good: bool) -> Response {
@@ -159,19 +165,31 @@ pub async fn facts(State(shared): State<Arc<Shared>>, params: Params) -> Result<
 }
 
 /// Rows that could not be read or evaluated.
-#[utoipa::path(get, path = "/v1/quarantine", tag = "node", params(("limit" = Option<u32>, Query, description = "At most this many; 100.")),
+#[utoipa::path(get, path = "/v1/quarantine", tag = "node", params(("cursor" = Option<String>, Query, description = "`next` of the page before."),
+        ("limit" = Option<u32>, Query, description = "1 to 1,000; 100.")),
     responses((status = 200, description = "The rows.", body = QuarantineList), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn quarantine(State(shared): State<Arc<Shared>>, mut params: Params) -> Result<Response, Problem> {
+    let from = params
+        .text("cursor")?
+        .map(|cursor| read_key_cursor(&cursor))
+        .transpose()?;
     let limit = params.limit()?;
     params.end()?;
-    let rows = shared.gateway.quarantines(limit).await?;
-    let items = rows.into_iter().map(|row| QuarantineAnswer {
-        shard: row.shard.0,
-        key: row.key.iter().map(|byte| format!("{byte:02x}")).collect(),
-        schedule: schedule_in(&row).map(|(_, name)| name.to_string()),
-        reason: row.reason.to_string(),
-        at: text::instant(row.at),
-        deaths: row.deaths,
-    });
-    Ok(ok(&QuarantineList { items: items.collect() }))
+    let page = |from| shared.gateway.quarantines(from, LIST_PAGE_ROWS);
+    let show = |row: &QuarantineRow| {
+        Some(QuarantineAnswer {
+            shard: row.shard.0,
+            key: key_cursor(&row.key),
+            schedule: schedule_in(row).map(|(_, name)| name.to_string()),
+            reason: row.reason.to_string(),
+            at: text::instant(row.at),
+            deaths: row.deaths,
+        })
+    };
+    let key = |row: &QuarantineRow| after_row(&RowKey::Quarantine(row.shard, row.key.clone()));
+    let (items, next) = walk(limit, from, page, show, key).await?;
+    Ok(ok(&QuarantineList {
+        items,
+        next: next.map(|key| key_cursor(&key)),
+    }))
 }

@@ -4,7 +4,7 @@
 
 use super::jobs::{CreatedAnswer, key_header, odd_reply};
 use super::schedules::{call, full_name, schedule_not_found, shown};
-use super::walk::{no_cursor, walk};
+use super::walk::{after_row, key_cursor, no_cursor, read_key_cursor, walk};
 use crate::api::body::{JsonBody, answer, ok, with_header};
 use crate::api::dto::schedule::{BackfillBody, read_backfill};
 use crate::api::dto::schedule_view::{self, BackfillAnswer, EditAnswer, FateAnswer, ScheduleAnswer};
@@ -21,6 +21,8 @@ use fencepost_core::ids::{Incarnation, hash64};
 use fencepost_core::limits::LIST_PAGE_ROWS;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
+use fencepost_core::row::Row;
+use fencepost_core::schedule::EditRow;
 use fencepost_core::scheduler_shard::io::ScheduleReply;
 use fencepost_core::time::StoreTime;
 use hyper::{HeaderMap, StatusCode};
@@ -43,6 +45,9 @@ pub struct FateList {
 pub struct EditList {
     /// Oldest first.
     pub items: Vec<EditAnswer>,
+    /// Pass it as `cursor` to go on; missing at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 async fn simple(shared: &Shared, name: Name, request: ScheduleRequest) -> Result<Response, Problem> {
@@ -212,7 +217,7 @@ fn read_cursor(text: &str) -> Result<(StoreTime, StoreTime), Refusal> {
 /// What was done to a schedule, in all lives of its name unless one is named.
 #[utoipa::path(get, path = "/v1/schedules/{name}/edits", tag = "schedules",
     params(("name" = String, Path, description = "Its name."), ("incarnation" = Option<String>, Query, description = "One life of the name."),
-        ("limit" = Option<u32>, Query, description = "1 to 1,000; 100.")),
+        ("cursor" = Option<String>, Query, description = "`next` of the page before."), ("limit" = Option<u32>, Query, description = "1 to 1,000; 100.")),
     responses((status = 200, description = "The records.", body = EditList), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn list_edits(
     State(shared): State<Arc<Shared>>,
@@ -220,10 +225,19 @@ pub async fn list_edits(
     mut params: Params,
 ) -> Result<Response, Problem> {
     let incarnation = read_life(&mut params)?;
+    let from = params
+        .text("cursor")?
+        .map(|cursor| read_key_cursor(&cursor))
+        .transpose()?;
     let limit = params.limit()?;
     params.end()?;
-    let rows = shared.gateway.edits(full_name(name), incarnation, limit).await?;
+    let name = full_name(name);
+    let page = |from| shared.gateway.edits(name.clone(), incarnation, from, LIST_PAGE_ROWS);
+    let show = |row: &EditRow| Some(schedule_view::edit(row));
+    let key = |row: &EditRow| after_row(&Row::Edit(Box::new(row.clone())).key());
+    let (items, next) = walk(limit, from, page, show, key).await?;
     Ok(ok(&EditList {
-        items: rows.iter().map(schedule_view::edit).collect(),
+        items,
+        next: next.map(|key| key_cursor(&key)),
     }))
 }

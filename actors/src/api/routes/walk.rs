@@ -7,6 +7,8 @@ use crate::api::fields::invalid;
 use crate::gateway::{Answer, Page};
 use fencepost_core::limits::LIST_SCAN_ROWS_MAX;
 use fencepost_core::refusal::Refusal;
+use fencepost_core::row::RowKey;
+use fencepost_storage::keys::key_bytes;
 
 /// Items, and the key to go on after; `None` at the end of the list.
 pub type Walked<A, K> = (Vec<A>, Option<K>);
@@ -43,6 +45,32 @@ where
             Some(next) => after = Some(next),
         }
     }
+}
+
+/// Where a list goes on after this row: its stored key and a byte.
+pub fn after_row(key: &RowKey) -> Vec<u8> {
+    let mut from = key_bytes(key);
+    from.push(0);
+    from
+}
+
+/// A stored key as a cursor.
+pub fn key_cursor(key: &[u8]) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The stored key in a cursor.
+///
+/// # Errors
+/// It is none.
+pub fn read_key_cursor(text: &str) -> Result<Vec<u8>, Refusal> {
+    let digits: Option<Vec<u8>> = text.chars().map(|digit| Some(digit.to_digit(16)? as u8)).collect();
+    let digits = digits.filter(|digits| !digits.is_empty() && digits.len() % 2 == 0);
+    let pairs = digits.ok_or_else(no_cursor)?;
+    Ok(pairs
+        .chunks(2)
+        .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit))
+        .collect())
 }
 
 /// What is not a `next` of the list is answered with.
