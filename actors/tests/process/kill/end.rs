@@ -7,16 +7,21 @@ use super::logs::Logged;
 use crate::pace::until_true;
 use serde_json::Value;
 
+/// Times that the schedules are stopped, at most.
+const ROUNDS_MAX: usize = 10;
+
 /// Stops the schedules, waits until nothing is left to do, and reads the lists.
 pub fn settle(api: &mut Logged) {
-    for (name, _) in SCHEDULES {
-        api.must("POST", &format!("/v1/schedules/{name}/pause"), None, 200);
+    for _ in 0..ROUNDS_MAX {
+        until_true("the end of every backlog", || !owes_a_backlog(api));
+        tell_all(api, "pause");
+        if !owes_a_backlog(api) {
+            break;
+        }
+        // One began meanwhile, and a pause holds it.
+        tell_all(api, "resume");
     }
-    until_true("the end of every backlog", || {
-        SCHEDULES
-            .iter()
-            .all(|(name, _)| get(api, &format!("/v1/schedules/{name}"))["backlogs"].is_null())
-    });
+    assert!(!owes_a_backlog(api), "backlogs begin faster than they end");
     until_true("the end of every job", || {
         // A page may be empty and still have a next one: the filter looks at a bounded number of rows.
         read_pages(api, "/v1/jobs?state=waiting,ready,running,uncertain&limit=1000") == 0
@@ -26,6 +31,17 @@ pub fn settle(api: &mut Logged) {
         get(api, &format!("/v1/schedules/{name}"));
         read_pages(api, &format!("/v1/schedules/{name}/fates?limit=1000"));
     }
+}
+
+fn tell_all(api: &mut Logged, word: &str) {
+    for (name, _) in SCHEDULES {
+        api.must("POST", &format!("/v1/schedules/{name}/{word}"), None, 200);
+    }
+}
+
+fn owes_a_backlog(api: &mut Logged) -> bool {
+    let mut owes = |name: &str| !get(api, &format!("/v1/schedules/{name}"))["backlogs"].is_null();
+    SCHEDULES.iter().any(|(name, _)| owes(name))
 }
 
 fn get(api: &mut Logged, path: &str) -> Value {
