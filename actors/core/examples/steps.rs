@@ -263,10 +263,8 @@ fn worker(what: &str, batch: u64, attempts: u64) {
                     });
                     done += u64::from(slots);
                 }
-                WorkerEffect::StartAttempt { grant, .. } => inputs.push(WorkerInput::AttemptFinished {
-                    id: grant.job.id,
-                    token: grant.token,
-                    outcome: make::succeeded(),
+                WorkerEffect::StartAttempt { grant, .. } => inputs.push(WorkerInput::AttemptsFinished {
+                    items: vec![(grant.job.id, grant.token, make::succeeded())],
                 }),
                 WorkerEffect::SendOutcomes { items, .. } => {
                     let recorded = |(id, token, _)| (id, token, Recorded::Recorded);

@@ -1,14 +1,17 @@
 //! The worker's actor: carries out the machine's orders, runs targets, tells what came out.
 //!
-//! Owns: the runs of one node. Must never: decide whether a lease still holds, or lose an outcome
-//! (runs wait for room in the mailbox). Next: `../targets/`, `../shell/messages.rs`.
+//! Owns: the runs of one node. Must never: decide whether a lease still holds, or lose an outcome.
+//! Next: `ended.rs`, `../targets/`, `../shell/messages.rs`.
 
 use crate::clock::SharedClock;
 use crate::net::rt::spawn_local;
 use crate::shell::messages::{FromWorker, ToShard};
 use crate::shell::shard_actor::ShardActor;
 use crate::targets::{AttemptContext, AttemptControl, TargetRunner, attempt_signal};
-use actix::{Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
+use crate::worker::ended::{End, EndedRuns, Ends};
+use actix::{
+    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, SpawnHandle, StreamHandler, WrapFuture,
+};
 use fencepost_core::ids::{JobId, ShardId, Token, WorkerId};
 use fencepost_core::job::{Job, Origin};
 use fencepost_core::lease_manager::io::Grant;
@@ -52,6 +55,7 @@ pub struct WorkerActor {
     parts: WorkerParts,
     machine: WorkerMachine,
     running: BTreeMap<(JobId, Token), AttemptControl>,
+    ended: EndedRuns,
     timer: Option<(Monotonic, SpawnHandle)>,
     drained: Vec<oneshot::Sender<()>>,
     steps: u64,
@@ -65,6 +69,7 @@ impl WorkerActor {
             parts,
             machine,
             running: BTreeMap::new(),
+            ended: EndedRuns::default(),
             timer: None,
             drained: Vec::new(),
             steps: 0,
@@ -78,22 +83,24 @@ impl WorkerActor {
         while let Some(input) = inputs.pop_front() {
             let now = self.parts.clock.mono();
             let mut effects = Vec::new();
-            if let WorkerInput::AttemptFinished { id, token, .. } = &input {
-                self.running.remove(&(*id, *token));
-            }
             self.machine.step(now, input, &mut effects);
             self.steps += 1;
             if cfg!(debug_assertions) && self.steps.is_multiple_of(16) {
                 self.machine.check();
             }
+            let mut items = Vec::new();
             for effect in effects {
-                self.carry_out(effect, &mut inputs, ctx);
+                items.extend(self.carry_out(effect, &mut inputs));
+            }
+            if !items.is_empty() {
+                inputs.push_back(WorkerInput::AttemptsFinished { items });
             }
         }
         self.arm_timer(ctx);
     }
 
-    fn carry_out(&mut self, effect: WorkerEffect, inputs: &mut VecDeque<WorkerInput>, ctx: &mut Context<WorkerActor>) {
+    /// Answers the end of a run that ended in the very moment it began.
+    fn carry_out(&mut self, effect: WorkerEffect, inputs: &mut VecDeque<WorkerInput>) -> Option<End> {
         match effect {
             WorkerEffect::SendOffer {
                 shard,
@@ -118,7 +125,7 @@ impl WorkerActor {
             WorkerEffect::SendBegin { shard, id, token } => self.send(shard, FromWorker::Begin { id, token }, inputs),
             WorkerEffect::SendOutcomes { shard, items } => self.send(shard, FromWorker::Outcomes { items }, inputs),
             WorkerEffect::SendHandBack { shard, items } => self.send(shard, FromWorker::HandBack { items }, inputs),
-            WorkerEffect::StartAttempt { grant, left, .. } => self.start(grant, left, inputs, ctx),
+            WorkerEffect::StartAttempt { grant, left, .. } => return self.start(grant, left),
             WorkerEffect::ExtendAttempt { id, token, left } => {
                 if let Some(control) = self.running.get(&(id, token)) {
                     control.extend_lease(left);
@@ -135,6 +142,7 @@ impl WorkerActor {
                 }
             }
         }
+        None
     }
 
     /// Sends to a shard; a full mailbox is told to the machine, which sends again later.
@@ -150,23 +158,21 @@ impl WorkerActor {
         }
     }
 
-    fn start(&mut self, grant: Grant, left: Span, inputs: &mut VecDeque<WorkerInput>, ctx: &mut Context<WorkerActor>) {
+    /// Begins a run; answers its end if it has none.
+    fn start(&mut self, grant: Grant, left: Span) -> Option<End> {
         let (id, token) = (grant.job.id, grant.token);
         if let Some(outcome) = self.parts.runner.instant_outcome(&grant.job.spec.target) {
-            inputs.push_back(WorkerInput::AttemptFinished { id, token, outcome });
-            return;
+            return Some((id, token, outcome));
         }
         let (control, signal) = attempt_signal(Some(left));
         self.running.insert((id, token), control);
         let attempt = attempt_context(&grant);
-        let runner = self.parts.runner.clone();
-        let worker = ctx.address();
+        let (runner, ended) = (self.parts.runner.clone(), self.ended.clone());
         spawn_local(async move {
             let outcome = runner.run(attempt, signal).await;
-            let finished = ToWorker::Input(WorkerInput::AttemptFinished { id, token, outcome });
-            // Waits for room; fails only when the worker is gone, and then its leases are too.
-            let _ = worker.send(finished).await;
+            ended.push((id, token, outcome));
         });
+        None
     }
 
     fn arm_timer(&mut self, ctx: &mut Context<WorkerActor>) {
@@ -207,7 +213,18 @@ impl Actor for WorkerActor {
             let link = std::sync::Arc::new(move |input| worker.try_send(ToWorker::Input(input)).is_ok());
             let _ = shard.try_send(ToShard::WorkerHere(self.parts.id.clone(), link));
         }
+        let ended = self.ended.groups();
+        WorkerActor::add_stream(ended, ctx);
         self.step(WorkerInput::Tick, ctx);
+    }
+}
+
+impl StreamHandler<Ends> for WorkerActor {
+    fn handle(&mut self, Ends(items): Ends, ctx: &mut Context<WorkerActor>) {
+        for (id, token, _) in &items {
+            self.running.remove(&(*id, *token));
+        }
+        self.step(WorkerInput::AttemptsFinished { items }, ctx);
     }
 }
 

@@ -3,5 +3,6 @@
 //! Read `actor.rs`; the machine is `fencepost_core::worker`, what a run does is in `targets/`.
 
 mod actor;
+mod ended;
 
 pub use actor::{ToWorker, WorkerActor, WorkerParts};

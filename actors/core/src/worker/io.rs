@@ -61,14 +61,10 @@ pub enum WorkerInput {
         /// Token.
         token: Token,
     },
-    /// A run has come to its end.
-    AttemptFinished {
-        /// Job.
-        id: JobId,
-        /// Token.
-        token: Token,
-        /// What came out.
-        outcome: Outcome,
+    /// Runs have come to their end.
+    AttemptsFinished {
+        /// Which, and what came out.
+        items: Vec<(JobId, Token, Outcome)>,
     },
     /// Outcomes are recorded.
     Recorded {

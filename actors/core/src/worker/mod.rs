@@ -110,9 +110,7 @@ impl WorkerMachine {
                 self.on_cancel_requested(now, from, (id, token), effects);
             }
             WorkerInput::Begun { id, token } => self.on_begun(now, (id, token), effects),
-            WorkerInput::AttemptFinished { id, token, outcome } => {
-                self.on_finished(now, (id, token), outcome, effects);
-            }
+            WorkerInput::AttemptsFinished { items } => self.on_finished(now, items, effects),
             WorkerInput::Recorded { from, items } => self.on_recorded(now, from, &items, effects),
             WorkerInput::Reconcile { from, items } => self.on_reconcile(now, from, &items, effects),
             WorkerInput::ShardAway(shard) => self.on_shard_away(now, shard),

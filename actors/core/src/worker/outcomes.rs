@@ -13,26 +13,47 @@ use crate::job::Outcome;
 use crate::lease_manager::io::Recorded;
 use crate::limits;
 use crate::time::{Monotonic, Span};
+use std::collections::BTreeSet;
 
 const RETRY_FIRST: Span = Span::from_millis(limits::OUTCOME_RETRY_FIRST_MS);
 const RETRY_CAP: Span = Span::from_millis(limits::OUTCOME_RETRY_CAP_MS);
 
 impl WorkerMachine {
-    /// A run has really ended: its slot is free, its lease is held on.
-    pub(super) fn on_finished(&mut self, now: Monotonic, key: Key, outcome: Outcome, effects: &mut Vec<WorkerEffect>) {
-        let shard = self.shard_of(key.0);
-        if self.is_beginning(shard, &key) {
-            return;
+    /// What ended together is told together, shard by shard.
+    pub(super) fn on_finished(
+        &mut self,
+        now: Monotonic,
+        items: Vec<(JobId, Token, Outcome)>,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let mut touched = BTreeSet::new();
+        for (id, token, outcome) in items {
+            let shard = self.shard_of(id);
+            if self.end_run(shard, (id, token), outcome) {
+                touched.insert(shard);
+            }
         }
-        let Some(run) = self.remove_run(shard, key) else { return };
+        for shard in touched {
+            self.send_outcomes(now, shard, effects);
+        }
+    }
+
+    /// A run has really ended: its slot is free, its lease is held on. False if there is no such run.
+    fn end_run(&mut self, shard: ShardId, key: Key, outcome: Outcome) -> bool {
+        if self.is_beginning(shard, &key) {
+            return false;
+        }
+        let Some(run) = self.remove_run(shard, key) else {
+            return false;
+        };
         debug_assert!(matches!(run.phase, Phase::Running));
-        let Some(book) = self.book_mut(shard) else { return };
+        let Some(book) = self.book_mut(shard) else { return false };
         let held = !run.told_lost;
         let sent_at = None;
         book.done.insert(key, Done { outcome, held, sent_at });
         book.unsent.push_back(key);
         self.unrecorded += 1;
-        self.send_outcomes(now, shard, effects);
+        true
     }
 
     /// Sends what has gathered once it is at least as much as what is on its way.

@@ -92,8 +92,9 @@ impl Pair {
 
     fn finish(&mut self) {
         let (id, token) = self.running[0];
-        let outcome = succeeded();
-        self.put(WorkerInput::AttemptFinished { id, token, outcome });
+        self.put(WorkerInput::AttemptsFinished {
+            items: vec![(id, token, succeeded())],
+        });
     }
 
     fn ended_well_in_one_attempt(&self) {

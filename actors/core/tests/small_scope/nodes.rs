@@ -176,7 +176,8 @@ impl World {
             output: Arc::from([].as_slice()),
         };
         let id = crate::scope::job_id();
-        self.step_node(node, WorkerInput::AttemptFinished { id, token, outcome })
+        let items = vec![(id, token, outcome)];
+        self.step_node(node, WorkerInput::AttemptsFinished { items })
     }
 
     /// A node dies with everything on it, but what it has sent is under way, and it starts anew.

@@ -201,10 +201,8 @@ fn the_drain_limit_stops_what_runs() {
     bench.put(WorkerInput::DrainExpired);
     assert_eq!(bench.stops(), vec![(key, StopReason::Draining)]);
     assert!(!bench.drained());
-    bench.put(WorkerInput::AttemptFinished {
-        id: key.0,
-        token: key.1,
-        outcome: failure(),
+    bench.put(WorkerInput::AttemptsFinished {
+        items: vec![(key.0, key.1, failure())],
     });
     bench.record(1, key, Recorded::Recorded);
     assert!(bench.drained());

@@ -105,10 +105,8 @@ impl Bench {
     }
 
     pub(super) fn finish(&mut self, (id, token): (JobId, Token)) {
-        self.put(WorkerInput::AttemptFinished {
-            id,
-            token,
-            outcome: success(),
+        self.put(WorkerInput::AttemptsFinished {
+            items: vec![(id, token, success())],
         });
     }
 

@@ -104,10 +104,24 @@ fn one_message_of_outcomes_is_bounded_in_bytes() {
             output: output.clone(),
             ..success()
         };
-        bench.put(WorkerInput::AttemptFinished { id, token, outcome });
+        bench.put(WorkerInput::AttemptsFinished {
+            items: vec![(id, token, outcome)],
+        });
     }
     let most = bench.outcomes().iter().map(Vec::len).max().unwrap();
     assert!(most * crate::limits::OUTPUT_TAIL_BYTES_MAX <= crate::limits::OUTCOME_BYTES_MAX + (32 << 10));
+}
+
+#[test]
+fn what_ends_together_is_told_in_one_message() {
+    let mut bench = running(600, 600);
+    let items = (1..=600).map(|n| {
+        let (id, token) = key_of(n);
+        (id, token, success())
+    });
+    bench.put(WorkerInput::AttemptsFinished { items: items.collect() });
+    let told = bench.outcomes();
+    assert_eq!(told.iter().map(Vec::len).collect::<Vec<_>>(), [600]);
 }
 
 #[test]
