@@ -257,6 +257,12 @@ pub const PREVIEW_COUNT_MAX: u32 = 1_000;
 pub const CLOCK_JUMP_MAX_MS: u64 = 60_000;
 /// Clock doubt ends by itself after the clock ran steadily for this long.
 pub const CLOCK_DOUBT_MAX_MS: u64 = 300_000;
+/// In clock doubt, a shard asks for the time this often.
+pub const DOUBT_PACE_MS: u64 = 1_000;
+/// On a full disk, a shard asks this often whether what is due has room.
+pub const FULL_PACE_MS: u64 = 250;
+/// Between two steps of a backlog, at least this long.
+pub const BACKLOG_PACE_MS: u64 = 100;
 
 /// Days that finished jobs and their attempts are kept.
 pub const JOB_RETENTION_DAYS: u64 = 7;
@@ -271,6 +277,26 @@ pub const KEY_RETENTION_HOURS: u64 = 24;
 pub const ROW_BYTES_MAX: usize = 2 << 20;
 /// Bytes of disk kept back so that complete, cancel and drain work on a full disk.
 pub const DISK_RESERVE_BYTES: u64 = 16 << 20;
+/// Bytes of rows in one journal write, soft: what waits beyond goes into the next.
+pub const GROUP_BYTES_MAX: usize = 16 << 20;
+/// Bytes of waiting rows from which a group is written at once, without waiting for more callers.
+pub const GROUP_ENOUGH_BYTES: usize = 64 << 10;
+/// Microseconds between the beginnings of two small groups: callers that the first one answered come back
+/// within this time, and one sync for all of them costs less than two. After a pause nothing waits.
+pub const GROUP_SPACING_US: u64 = 300;
+/// The part of a group's own time that the next one waits after its end, as one in so many: callers that a
+/// slow disk kept waiting come back together, too.
+pub const GROUP_PATIENCE_PART: u64 = 4;
+/// Bytes of rows that a small group may keep with its high-water mark; a larger group goes to the journal first.
+pub const MARK_ROWS_BYTES_MAX: usize = 30 << 10;
+/// High-water marks in the ring: the journal is synced after as many small groups.
+pub const MARK_SLOTS: u64 = 16;
+/// Bytes of all block caches of the store together.
+pub const STORE_CACHE_BYTES: u64 = 16 << 20;
+/// Bytes of journals from which the store flushes rows to its tables.
+pub const STORE_JOURNAL_BYTES: u64 = 64 << 20;
+/// Files that the store keeps open.
+pub const STORE_FILES_MAX: usize = 256;
 /// Free bytes of the store's disk below which work is not created any more (507).
 pub const DISK_FREE_MIN_BYTES: u64 = 64 << 20;
 /// Time that a drain waits for attempts in flight.
@@ -293,6 +319,8 @@ const _: () = assert!(JOB_RETENTION_DAYS * 24 >= KEY_RETENTION_HOURS);
 const _: () = assert!(BACKOFF_FIRST_MS <= BACKOFF_CAP_MS && BACKOFF_CAP_MS <= BACKOFF_CAP_MS_MAX);
 const _: () = assert!(CLOCK_JUMP_MAX_MS < CLOCK_DOUBT_MAX_MS);
 const _: () = assert!(DISK_RESERVE_BYTES < DISK_FREE_MIN_BYTES);
+const _: () = assert!(MARK_ROWS_BYTES_MAX < GROUP_ENOUGH_BYTES && GROUP_ENOUGH_BYTES < GROUP_BYTES_MAX);
+const _: () = assert!(BATCH_BYTES_MAX <= GROUP_BYTES_MAX && DOUBT_PACE_MS < CLOCK_DOUBT_MAX_MS);
 const _: () = assert!(PAYLOAD_BYTES_MAX < BATCH_BYTES_MAX && ROW_BYTES_MAX <= BATCH_BYTES_MAX);
 
 /// Addresses that one host name may lead to; each is checked.

@@ -127,6 +127,8 @@ fn human(name: &str, number: u64) -> String {
     } else if name.ends_with("_MS") || name.contains("_MS_") {
         let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
         scaled(number, &units, "ms")
+    } else if name.ends_with("_US") {
+        scaled(number, &[(1_000, "ms")], "µs")
     } else {
         grouped(number)
     };

@@ -6,7 +6,7 @@
 
 use super::disk_space::DiskSpace;
 use super::error::plain;
-use super::mark::{Mark, MarkFile, MarkSlot, SLOTS};
+use super::mark::{Mark, MarkFile, MarkSlot};
 use super::marker::{Answer, PanicGuard, Synced};
 use super::queue::{Item, Queue};
 use super::redo;
@@ -18,6 +18,7 @@ use crate::keys::{chain_key, scope_key};
 use crate::rules::{Group, State};
 use crate::store::{Bytes, Committed, StoreError};
 use fencepost_core::ids::Scope;
+use fencepost_core::limits::{GROUP_BYTES_MAX, GROUP_PATIENCE_PART, GROUP_SPACING_US, MARK_SLOTS};
 use fencepost_core::row::ScopeRow;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fjall::{OwnedWriteBatch, PersistMode};
@@ -25,16 +26,8 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
-/// Bytes of rows in one journal write, soft: what waits beyond goes into the next.
-const GROUP_BYTES_MAX: usize = 16 << 20;
-
-/// Between two groups while few wait, from the beginning of one: callers that it answered come back within
-/// this time, and one sync for all of them costs less than two for half of them each. After a pause nothing
-/// waits.
-const GROUP_SPACING: Span = Span(300);
-/// Of what a group took, how much the next waits after its end: callers that a slow disk kept waiting come
-/// back together, too.
-const GROUP_PATIENCE: u64 = 4;
+/// Between two groups while few wait, from the beginning of one.
+const GROUP_SPACING: Span = Span(GROUP_SPACING_US);
 
 /// What the rules start from: synced rows, and scope rows as of the last group.
 pub(super) struct Current {
@@ -118,7 +111,7 @@ impl Committer {
                 self.commit_group(group);
             }
             let ended = time.mono();
-            let patience = Span(ended.since(began).0 / GROUP_PATIENCE).min(GROUP_SPACING);
+            let patience = Span(ended.since(began).0 / GROUP_PATIENCE_PART).min(GROUP_SPACING);
             not_before = (began + GROUP_SPACING).max(ended + patience);
         }
         // Not needed for what was acknowledged: a start then has nothing to write again.
@@ -160,7 +153,7 @@ impl Committer {
 
     /// The mark with the rows is what makes the group durable; the journal follows once a round.
     fn commit_small(&mut self, gathered: &Gathered, mark: Mark, rows: Vec<u8>) -> Result<(), String> {
-        if mark.sequence > self.journal_synced + SLOTS {
+        if mark.sequence > self.journal_synced + MARK_SLOTS {
             self.sync_journal()?;
         }
         let redo = Some((self.mark, rows));

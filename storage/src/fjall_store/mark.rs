@@ -8,7 +8,7 @@
 
 use super::error::StartError;
 use super::folder::{Folder, private};
-use super::redo::REDO_BYTES_MAX;
+use fencepost_core::limits::{MARK_ROWS_BYTES_MAX, MARK_SLOTS};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,13 +17,11 @@ use std::os::unix::fs::FileExt;
 const MAGIC: &[u8; 8] = b"FPMARK\x00\x02";
 /// Writes are whole sectors, so that a slot is not half another's.
 const SECTOR: usize = 512;
-/// Slots in the ring: the journal is synced after as many small groups.
-pub(super) const SLOTS: u64 = 16;
 /// Distance of the slots.
 const SLOT_STRIDE: u64 = 32 << 10;
 /// Magic, store, sequence, chain, the chain before, length of the rows, checksum.
 const HEAD_BYTES: usize = 8 + 16 + 8 + 32 + 32 + 4;
-const _: () = assert!(HEAD_BYTES + REDO_BYTES_MAX + 4 + SECTOR <= SLOT_STRIDE as usize);
+const _: () = assert!(HEAD_BYTES + MARK_ROWS_BYTES_MAX + 4 + SECTOR <= SLOT_STRIDE as usize);
 
 /// A place in the store's history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,7 +138,7 @@ impl Ring {
 
     /// Its slots, to be written into another file.
     pub(super) fn slots(&self) -> Vec<MarkSlot> {
-        let base = (self.redo.len() as u64) < SLOTS;
+        let base = (self.redo.len() as u64) < MARK_SLOTS;
         let base = base.then(|| self.base.alone());
         base.into_iter().chain(self.redo.iter().cloned()).collect()
     }
@@ -161,7 +159,7 @@ impl MarkFile {
                 #[cfg(any(test, feature = "planted"))]
                 planted: super::PlantedFaults::default(),
             };
-            let zeros = vec![0; usize::try_from(SLOTS * SLOT_STRIDE).unwrap_or(0)];
+            let zeros = vec![0; usize::try_from(MARK_SLOTS * SLOT_STRIDE).unwrap_or(0)];
             file.file.write_all_at(&zeros, 0)?;
             first.iter().try_for_each(|slot| file.write(slot))?;
             file.file.sync_all()?;
@@ -186,7 +184,7 @@ impl MarkFile {
             }
             Err(error) => return Err(StartError::io(&path)(error)),
         };
-        let slots = (0..SLOTS).filter_map(|place| read_slot(&file, place * SLOT_STRIDE, store));
+        let slots = (0..MARK_SLOTS).filter_map(|place| read_slot(&file, place * SLOT_STRIDE, store));
         let ring = Ring::of(slots).ok_or_else(|| damaged("file HIGHWATER holds no readable mark of this store"))?;
         let file = MarkFile {
             file,
@@ -218,7 +216,7 @@ impl MarkFile {
         }
         encode(self.store, slot, &mut self.buffer);
         self.buffer.resize(self.buffer.len().next_multiple_of(SECTOR), 0);
-        let place = (slot.mark.sequence % SLOTS) * SLOT_STRIDE;
+        let place = (slot.mark.sequence % MARK_SLOTS) * SLOT_STRIDE;
         self.file.write_all_at(&self.buffer, place)?;
         self.file.sync_data()?;
         self.written = Some(slot.mark.sequence);
@@ -253,7 +251,7 @@ fn read_slot(file: &File, place: u64, store: u128) -> Option<MarkSlot> {
     let (chain, rest) = rest.split_first_chunk::<32>()?;
     let (before, length) = rest.split_first_chunk::<32>()?;
     let length = usize::try_from(u32::from_be_bytes(*length.first_chunk::<4>()?)).ok()?;
-    if !head.starts_with(MAGIC) || length > REDO_BYTES_MAX + 1 {
+    if !head.starts_with(MAGIC) || length > MARK_ROWS_BYTES_MAX + 1 {
         return None;
     }
     let mark = Mark {
@@ -307,7 +305,7 @@ mod tests {
     fn damage(folder: &Folder, sequence: u64, at: usize) {
         let path = folder.mark();
         let mut bytes = std::fs::read(&path).unwrap();
-        bytes[usize::try_from((sequence % SLOTS) * SLOT_STRIDE).unwrap() + at] ^= 1;
+        bytes[usize::try_from((sequence % MARK_SLOTS) * SLOT_STRIDE).unwrap() + at] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
     }
 
@@ -323,7 +321,7 @@ mod tests {
         file.write(&mark(4).alone()).unwrap();
         assert_eq!(opened(&folder), (4, 4, vec![]));
         for sequence in 5..60 {
-            file.write(&with_rows(sequence, REDO_BYTES_MAX)).unwrap();
+            file.write(&with_rows(sequence, MARK_ROWS_BYTES_MAX)).unwrap();
         }
         assert_eq!(opened(&folder), (43, 59, (44..60).collect()), "a whole round");
         damage(&folder, 59, HEAD_BYTES + 5_000);

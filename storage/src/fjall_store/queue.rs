@@ -5,13 +5,11 @@
 
 use crate::batch::RawWrite;
 use crate::store::{Commit, Committed, Open, OpenError, Opened, StoreError};
+use fencepost_core::limits::GROUP_ENOUGH_BYTES;
 use fencepost_core::row::ScopeRow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot::Sender;
-
-/// Bytes from which a group is large enough not to wait for more.
-const ENOUGH_BYTES: usize = 64 << 10;
 
 /// One request with the place for its answer.
 pub(super) enum Item {
@@ -126,7 +124,7 @@ impl Queue {
             state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.idle = false;
-        let has_enough = state.items.iter().map(Item::bytes).sum::<usize>() >= ENOUGH_BYTES;
+        let has_enough = state.items.iter().map(Item::bytes).sum::<usize>() >= GROUP_ENOUGH_BYTES;
         let span = if has_enough { Duration::ZERO } else { patience() };
         if !span.is_zero() {
             let runs = |state: &mut State| !state.closed && state.broken.is_none();

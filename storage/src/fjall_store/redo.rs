@@ -7,10 +7,8 @@
 use crate::batch::RawWrite;
 use crate::codec::encode_scope;
 use crate::keys::scope_key;
+use fencepost_core::limits::MARK_ROWS_BYTES_MAX;
 use fencepost_core::row::ScopeRow;
-
-/// Bytes that a slot has for a group; a larger group's mark is written after its journal entry.
-pub(super) const REDO_BYTES_MAX: usize = 30 << 10;
 
 /// One row of a group: its key and its value, or none for a delete.
 pub(super) type RedoRow = (Vec<u8>, Option<Vec<u8>>);
@@ -29,11 +27,11 @@ pub(super) fn encode<'a>(
             RawWrite::Put { key, value, .. } => put(&mut bytes, key, Some(value)),
             RawWrite::Delete { key } => put(&mut bytes, key, None),
         }
-        if bytes.len() > REDO_BYTES_MAX {
+        if bytes.len() > MARK_ROWS_BYTES_MAX {
             return None;
         }
     }
-    (bytes.len() <= REDO_BYTES_MAX).then_some(bytes)
+    (bytes.len() <= MARK_ROWS_BYTES_MAX).then_some(bytes)
 }
 
 /// The rows again; `None` if the bytes are none of ours.
@@ -111,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_large_group_is_not_kept() {
-        let writes = [write(vec![1], Some(vec![0; REDO_BYTES_MAX]))];
+        let writes = [write(vec![1], Some(vec![0; MARK_ROWS_BYTES_MAX]))];
         assert_eq!(encode(std::iter::empty(), writes.iter()), None);
     }
 }

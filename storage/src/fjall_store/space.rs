@@ -5,6 +5,7 @@
 
 use crate::keys::Kind;
 use crate::store::{Bytes, KeyValue, Scan};
+use fencepost_core::limits;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, Readable, Snapshot};
 use std::path::Path;
@@ -24,13 +25,6 @@ pub(super) enum Space {
 
 /// All, in key order; a new store makes them in this order.
 pub(super) const SPACES: [Space; 4] = [Space::Meta, Space::Schedules, Space::Jobs, Space::Places];
-
-/// Bytes of all block caches together.
-const CACHE_BYTES: u64 = 16 << 20;
-/// Bytes of journals before stragglers are flushed; fjall takes no less.
-const JOURNAL_BYTES: u64 = 64 << 20;
-/// Open files that fjall may keep.
-const FILES_MAX: usize = 256;
 
 impl Space {
     pub(super) fn name(self) -> &'static str {
@@ -104,9 +98,9 @@ pub(super) struct Spaces {
 pub(super) fn open_database(path: &Path) -> fjall::Result<Database> {
     Database::builder(path)
         .manual_journal_persist(true)
-        .cache_size(CACHE_BYTES)
-        .max_journaling_size(JOURNAL_BYTES)
-        .max_cached_files(Some(FILES_MAX))
+        .cache_size(limits::STORE_CACHE_BYTES)
+        .max_journaling_size(limits::STORE_JOURNAL_BYTES)
+        .max_cached_files(Some(limits::STORE_FILES_MAX))
         .worker_threads(2)
         .open()
 }

@@ -10,7 +10,7 @@ use super::tape::{Bulk, Piece, Tape};
 use super::version::{Discriminator, Version};
 use crate::fate::FateKind;
 use crate::job::FireCause;
-use crate::limits::{BACKLOG_PAGE, BACKLOG_SPANS_MAX};
+use crate::limits::{BACKLOG_PACE_MS, BACKLOG_PAGE, BACKLOG_SPANS_MAX};
 use crate::row::Row;
 use crate::schedule::{BackfillMark, BacklogRow};
 use crate::time::{Monotonic, Span, StoreTime};
@@ -38,7 +38,7 @@ pub(super) struct Cut {
 }
 
 /// Releases come no closer together than this.
-const PACE: Span = Span::from_millis(100);
+const PACE: Span = Span::from_millis(BACKLOG_PACE_MS);
 const SECOND: u64 = 1_000_000;
 
 impl Backlog {

@@ -31,7 +31,7 @@ mod version;
 mod view;
 
 use crate::ids::{Incarnation, Slot};
-use crate::limits::{BATCH_BYTES_MAX, FIRES_PER_STEP_MAX};
+use crate::limits::{BATCH_BYTES_MAX, DOUBT_PACE_MS, FIRES_PER_STEP_MAX, FULL_PACE_MS};
 use crate::machine::{Out, Wake};
 use crate::name::Name;
 use crate::shard::ShardFacts;
@@ -69,9 +69,9 @@ pub struct SchedulerShard {
 }
 
 /// In doubt, time is asked for this often.
-const DOUBT_PACE: Span = Span::from_secs(1);
+const DOUBT_PACE: Span = Span::from_millis(DOUBT_PACE_MS);
 /// On a full disk, what is due asks for room this often.
-const FULL_PACE: Span = Span::from_millis(250);
+const FULL_PACE: Span = Span::from_millis(FULL_PACE_MS);
 
 impl SchedulerShard {
     /// Takes a fact or request, then decides what is due.

@@ -1,6 +1,7 @@
 //! Folders that must not be opened, and what is said about them.
 
 use super::*;
+use fencepost_core::limits::MARK_SLOTS;
 use std::fs;
 
 fn refused(folder: &Path) -> StartError {
@@ -103,7 +104,7 @@ async fn a_journal_cut_short_is_named_with_the_last_good_sequence() {
     filled(&folder, 60).await;
     let ends = journal::batch_ends(&folder.join("db/0.jnl")).unwrap();
     // A byte more than the ring can make up for.
-    cut_journal(&folder, ends[ends.len() - 1 - mark::SLOTS as usize] - 1);
+    cut_journal(&folder, ends[ends.len() - 1 - MARK_SLOTS as usize] - 1);
     let text = damage(&folder);
     assert!(
         text.contains("0.jnl") && text.contains("acknowledged up to sequence 46, found up to 45"),
@@ -121,7 +122,7 @@ async fn groups_that_the_journal_lost_are_brought_back_from_the_ring() {
     let back = |groups: usize| ends[ends.len() - 1 - groups];
     // A byte, half a group, one, some, all that the ring holds: as a power loss may leave it.
     let half = back(1) + (back(0) - back(1)) / 2;
-    for length in [back(0) - 1, half, back(1), back(7), back(mark::SLOTS as usize)] {
+    for length in [back(0) - 1, half, back(1), back(7), back(MARK_SLOTS as usize)] {
         let copy = temp.path().join(format!("cut-{length}"));
         backup(&folder, &copy).unwrap();
         cut_journal(&copy, length);
