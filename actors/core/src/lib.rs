@@ -21,6 +21,7 @@ pub mod once;
 pub mod planted;
 pub mod refusal;
 pub mod row;
+mod row_kinds;
 pub mod schedule;
 pub mod scheduler_shard;
 pub mod shard;

@@ -28,10 +28,7 @@ pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellR
             row.reason
         )));
     }
-    let found = rows.into_values().flatten().find_map(|row| match row {
-        Row::Cell(cell) => Some(cell),
-        _ => None,
-    });
+    let found = rows.into_values().flatten().find_map(Row::into_cell);
     let mut writes = Vec::new();
     let cell = match found {
         Some(cell) => keep_shards(cell, config)?,
@@ -86,11 +83,9 @@ async fn claim_shards(
     let (rows, _) = read_rows(store, &keys).await?;
     for shard in map.shards() {
         let scope = Scope::Shard(shard);
-        let current = match rows.get(&RowKey::Assignment(scope)) {
-            Some(Some(Row::Assignment(row))) => Some(row),
-            _ => None,
-        };
-        if current.is_some_and(|row| row.node == *node) {
+        let found = rows.get(&RowKey::Assignment(scope)).cloned().flatten();
+        let current = found.and_then(Row::into_assignment);
+        if current.as_ref().is_some_and(|row| row.node == *node) {
             continue;
         }
         let version = current.map_or(1, |row| row.version + 1);

@@ -99,12 +99,12 @@ impl Gateway for NodeGateway {
         Box::pin(async move {
             let slot = Slot::of_schedule(&name.0, &name.1);
             let key = RowKey::Cursor(slot, name.0.clone(), name.1.clone());
-            match read_one(&store, key).await? {
-                Some(Row::Cursor(cursor)) => match read_schedule(&store, map, *cursor).await? {
+            match read_one(&store, key).await?.and_then(Row::into_cursor) {
+                Some(cursor) => match read_schedule(&store, map, *cursor).await? {
                     Some(facts) => Ok(Some(facts)),
                     None => Err(no_definition()),
                 },
-                _ => Ok(None),
+                None => Ok(None),
             }
         })
     }
@@ -161,19 +161,13 @@ impl Gateway for NodeGateway {
             Some(life) => KeyRange::of_life(Kind::Edit, &name.0, &name.1, life),
             None => KeyRange::of_schedule(Kind::Edit, &name.0, &name.1),
         };
-        let edit = |row| match row {
-            Row::Edit(edit) => Some(*edit),
-            _ => None,
-        };
+        let edit = |row: Row| row.into_edit().map(|edit| *edit);
         let store = self.store.clone();
         Box::pin(async move { read_from(&store, range, from, limit, edit).await })
     }
 
     fn quarantines(&self, from: Option<Vec<u8>>, limit: usize) -> Answer<Page<QuarantineRow, Vec<u8>>> {
-        let quarantine = |row| match row {
-            Row::Quarantine(row) if !is_mark(&row) => Some(*row),
-            _ => None,
-        };
+        let quarantine = |row: Row| row.into_quarantine().map(|row| *row).filter(|row| !is_mark(row));
         let store = self.store.clone();
         Box::pin(async move { read_from(&store, KeyRange::kind(Kind::Quarantine), from, limit, quarantine).await })
     }
@@ -268,10 +262,8 @@ async fn read_attempts(
     let page = read_page(store, range, pages.min(limits::SCAN_ROWS_MAX))
         .await
         .map_err(away)?;
-    let older = page.rows.into_iter().flat_map(|(_, row)| match row {
-        Row::Attempts(row) => row.records,
-        _ => Vec::new(),
-    });
+    let pages = page.rows.into_iter().filter_map(|(_, row)| row.into_attempts());
+    let older = pages.flat_map(|row| row.records);
     let mut items: Vec<AttemptRecord> = older.filter(|record| record.no > after).collect();
     if page.next.is_none() {
         let newest = items.last().map_or(after, |record| record.no);
@@ -288,7 +280,20 @@ fn id_of(row: &Row) -> Option<JobId> {
         Row::Job(job) => Some(job.id),
         Row::DeadLetter(row) => Some(row.id),
         Row::Parked(row) => Some(row.id),
-        _ => None,
+        Row::Cell(_)
+        | Row::Assignment(_)
+        | Row::Definition(_)
+        | Row::Cursor(_)
+        | Row::Backlog(_)
+        | Row::Fate(_)
+        | Row::Edit(_)
+        | Row::Wait(_)
+        | Row::Ready(_)
+        | Row::Leased(_)
+        | Row::Key(_)
+        | Row::Attempts(_)
+        | Row::Mark(_)
+        | Row::Quarantine(_) => None,
     }
 }
 
@@ -307,10 +312,8 @@ async fn read_views(store: &SharedStore, ids: &mut Vec<JobId>) -> Result<Vec<Job
         let Some(Row::Job(job)) = rows.remove(&RowKey::Job(id)).flatten() else {
             continue;
         };
-        let leased = match rows.remove(&RowKey::Leased(id)).flatten() {
-            Some(Row::Leased(leased)) => Some(Arc::from(leased)),
-            _ => None,
-        };
+        let leased = rows.remove(&RowKey::Leased(id)).flatten().and_then(Row::into_leased);
+        let leased = leased.map(Arc::from);
         views.push(JobView {
             job: Arc::from(job),
             leased,
@@ -335,13 +338,11 @@ async fn read_schedule(
     );
     let aside = quarantine_key(map.shard_of(slot), &cursor.tenant, &cursor.name, cursor.definition);
     let (mut rows, mut bad) = read_rows(store, &[key.clone(), aside.clone()]).await.map_err(away)?;
-    let reason = match rows.remove(&aside).flatten() {
-        Some(Row::Quarantine(row)) if !is_mark(&row) => Some(row.reason),
-        _ => None,
-    };
-    let (definition, reason) = match rows.remove(&key).flatten() {
-        Some(Row::Definition(definition)) => (definition, reason),
-        _ => {
+    let aside = rows.remove(&aside).flatten().and_then(Row::into_quarantine);
+    let reason = aside.filter(|row| !is_mark(row)).map(|row| row.reason);
+    let (definition, reason) = match rows.remove(&key).flatten().and_then(Row::into_definition) {
+        Some(definition) => (definition, reason),
+        None => {
             let Some(definition) = newest_definition(store, &cursor).await? else {
                 return Ok(None);
             };
@@ -351,10 +352,7 @@ async fn read_schedule(
     };
     let range = KeyRange::of_life(Kind::Backlog, &cursor.tenant, &cursor.name, &cursor.incarnation);
     let rows = read_all(store, range, &mut bad).await.map_err(away)?;
-    let backlogs = rows.into_iter().filter_map(|row| match row {
-        Row::Backlog(row) => Some(*row),
-        _ => None,
-    });
+    let backlogs = rows.into_iter().filter_map(Row::into_backlog).map(|row| *row);
     Ok(Some(ScheduleFacts {
         backlogs: backlogs.collect(),
         view: view_of(*definition, cursor, reason),
@@ -367,20 +365,13 @@ async fn newest_definition(
 ) -> Result<Option<Box<ScheduleDefinition>>, Refusal> {
     let range = KeyRange::of_life(Kind::Definition, &cursor.tenant, &cursor.name, &cursor.incarnation);
     let rows = read_all(store, range, &mut Vec::new()).await.map_err(away)?;
-    let definitions = rows.into_iter().filter_map(|row| match row {
-        Row::Definition(row) => Some(row),
-        _ => None,
-    });
-    Ok(definitions.last())
+    Ok(rows.into_iter().filter_map(Row::into_definition).last())
 }
 
 async fn read_fates(store: &SharedStore, query: FateQuery) -> Result<Page<FateSpan, (StoreTime, StoreTime)>, Refusal> {
     let (tenant, name) = &query.name;
     let key = RowKey::Cursor(Slot::of_schedule(tenant, name), tenant.clone(), name.clone());
-    let cursor = match read_one(store, key).await? {
-        Some(Row::Cursor(cursor)) => Some(cursor),
-        _ => None,
-    };
+    let cursor = read_one(store, key).await?.and_then(Row::into_cursor);
     let Some(life) = query.incarnation.or(cursor.as_ref().map(|cursor| cursor.incarnation)) else {
         return Ok(Page {
             items: Vec::new(),
@@ -409,10 +400,8 @@ async fn read_fates(store: &SharedStore, query: FateQuery) -> Result<Page<FateSp
         .await
         .map_err(away)?;
     let begins_in_time = |span: &FateSpan| query.to.is_none_or(|to| span.from < to);
-    let closed = page.rows.into_iter().filter_map(|(_, row)| match row {
-        Row::Fate(row) => Some(row.span),
-        _ => None,
-    });
+    let closed = page.rows.into_iter().filter_map(|(_, row)| row.into_fate());
+    let closed = closed.map(|row| row.span);
     let mut items: Vec<FateSpan> = closed.filter(begins_in_time).collect();
     let next = page.next.and(items.last().map(|span| (span.to, span.from)));
     let open = cursor

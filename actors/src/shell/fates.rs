@@ -124,7 +124,11 @@ impl ShardActor {
         }
         open.overlay.end_fetch(spans.fetch);
         let is_end = spans.read.next.is_none();
-        let fates: Vec<FateSpan> = rows.into_values().filter_map(span_of).collect();
+        let fates: Vec<FateSpan> = rows
+            .into_values()
+            .filter_map(Row::into_fate)
+            .map(|row| row.span)
+            .collect();
         let input = match spans.purpose {
             Purpose::Audit(Life { name, incarnation }) => ScheduleInput::FatesLoaded {
                 name,
@@ -186,12 +190,5 @@ fn with_fates(input: ScheduleInput, incarnation: Incarnation, spans: Vec<FateSpa
             fates: spans,
         },
         other => other,
-    }
-}
-
-fn span_of(row: Row) -> Option<FateSpan> {
-    match row {
-        Row::Fate(row) => Some(row.span),
-        _ => None,
     }
 }

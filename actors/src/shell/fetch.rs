@@ -144,10 +144,7 @@ pub async fn read_jobs_within(
 
 /// The job in a row, if it is one.
 pub fn job_in(row: Row) -> Option<Job> {
-    match row {
-        Row::Job(job) => Some(*job),
-        _ => None,
-    }
+    row.into_job().map(|job| *job)
 }
 
 fn decode(key: &[u8], value: &[u8], bad: &mut Vec<BadRow>) -> Option<Row> {

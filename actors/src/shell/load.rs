@@ -113,7 +113,20 @@ async fn load_schedules(
                 }
                 Row::Cursor(row) => opened.cursors.push(*row),
                 Row::Backlog(row) => opened.backlogs.push(*row),
-                other => bad.push(misplaced(&other)),
+                other @ (Row::Cell(_)
+                | Row::Assignment(_)
+                | Row::Fate(_)
+                | Row::Edit(_)
+                | Row::Job(_)
+                | Row::Wait(_)
+                | Row::Ready(_)
+                | Row::Leased(_)
+                | Row::Parked(_)
+                | Row::Key(_)
+                | Row::DeadLetter(_)
+                | Row::Attempts(_)
+                | Row::Mark(_)
+                | Row::Quarantine(_)) => bad.push(misplaced(&other)),
             }
         }
     }
@@ -142,10 +155,9 @@ async fn tell_unreadable(
             };
             let fates = KeyRange::of_life(Kind::Fate, &tenant, &name, &life);
             let first = read_page(store, fates.clone(), 1).await?.rows.pop().map(|(_, row)| row);
-            let closed = match (first, read_last(store, fates).await?) {
-                (Some(Row::Fate(first)), Some(Row::Fate(last))) => Some((first.span.from, last.span.to)),
-                _ => None,
-            };
+            let last = read_last(store, fates).await?.and_then(Row::into_fate);
+            let ends = first.and_then(Row::into_fate).zip(last);
+            let closed = ends.map(|(first, last)| (first.span.from, last.span.to));
             opened.lost.push(LostCursor {
                 reason: format!("its cursor row cannot be read: {}", row.reason).into(),
                 tenant,
@@ -158,7 +170,24 @@ async fn tell_unreadable(
             opened.unreadable.push((tenant, name, version, reason));
             bad.push(row);
         }
-        _ => bad.push(row),
+        Ok(
+            RowKey::Cell
+            | RowKey::Assignment(_)
+            | RowKey::Backlog(..)
+            | RowKey::Fate(..)
+            | RowKey::Edit(..)
+            | RowKey::Job(_)
+            | RowKey::Wait(..)
+            | RowKey::Ready(_)
+            | RowKey::Leased(_)
+            | RowKey::Parked(_)
+            | RowKey::Key(..)
+            | RowKey::DeadLetter(_)
+            | RowKey::Attempts(..)
+            | RowKey::Mark(..)
+            | RowKey::Quarantine(..),
+        )
+        | Err(_) => bad.push(row),
     }
     Ok(())
 }
@@ -174,7 +203,8 @@ async fn load_quarantine(
     if schedules.cursors.is_empty() && schedules.lost.is_empty() {
         return Ok((Vec::new(), 0));
     }
-    let rows: Vec<QuarantineRow> = rows.into_iter().filter_map(quarantine_in).collect();
+    let rows = rows.into_iter().filter_map(Row::into_quarantine);
+    let rows: Vec<QuarantineRow> = rows.map(|row| *row).collect();
     let boot = plan.local.as_ref().map_or_else(String::new, ToString::to_string);
     let found = read_marks(plan.shard, &rows, &boot, at);
     schedules.poisons = found.poisons;
@@ -183,29 +213,23 @@ async fn load_quarantine(
     Ok((found.writes, found.deaths))
 }
 
-fn quarantine_in(row: Row) -> Option<QuarantineRow> {
-    match row {
-        Row::Quarantine(row) => Some(*row),
-        _ => None,
-    }
-}
-
 /// The planted bug: what was decided last is open again, under another life.
 #[cfg(madsim)]
 fn planted_life(mut row: Row) -> Row {
     if !planted::is_planted(Bug::FiresUnderAnotherId) {
         return row;
     }
-    match &mut row {
-        Row::Definition(row) => row.incarnation.place = 7,
-        Row::Backlog(row) => row.incarnation.place = 7,
-        Row::Cursor(row) => {
-            row.incarnation.place = 7;
-            if let Some(open) = row.open.take() {
-                (row.nominal, row.kept) = (open.from, None);
-            }
+    if let Row::Definition(row) = &mut row {
+        row.incarnation.place = 7;
+    }
+    if let Row::Backlog(row) = &mut row {
+        row.incarnation.place = 7;
+    }
+    if let Row::Cursor(row) = &mut row {
+        row.incarnation.place = 7;
+        if let Some(open) = row.open.take() {
+            (row.nominal, row.kept) = (open.from, None);
         }
-        _ => {}
     }
     row
 }
@@ -216,7 +240,7 @@ async fn load_leased(
     bad: &mut Vec<BadRow>,
 ) -> Result<Vec<(LeasedRow, Job)>, StoreError> {
     let rows = read_all(store, KeyRange::leased(slots), bad).await?;
-    let leased: Vec<LeasedRow> = rows.into_iter().filter_map(leased_in).collect();
+    let leased: Vec<LeasedRow> = rows.into_iter().filter_map(Row::into_leased).map(|row| *row).collect();
     let ids: Vec<JobId> = leased.iter().map(|row| row.id).collect();
     let mut jobs = read_jobs(store, ids, bad).await?;
     let mut pairs = Vec::with_capacity(leased.len());
@@ -253,18 +277,7 @@ async fn load_classes(store: &SharedStore, shard: ShardId) -> Result<Vec<(Name, 
 
 async fn load_marks(store: &SharedStore, shard: ShardId, bad: &mut Vec<BadRow>) -> Result<Vec<MarkRow>, StoreError> {
     let rows = read_all(store, KeyRange::marks(shard), bad).await?;
-    let mark = |row| match row {
-        Row::Mark(mark) => Some(mark),
-        _ => None,
-    };
-    Ok(rows.into_iter().filter_map(mark).collect())
-}
-
-fn leased_in(row: Row) -> Option<LeasedRow> {
-    match row {
-        Row::Leased(row) => Some(*row),
-        _ => None,
-    }
+    Ok(rows.into_iter().filter_map(Row::into_mark).collect())
 }
 
 fn misplaced(row: &Row) -> BadRow {

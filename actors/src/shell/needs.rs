@@ -230,29 +230,21 @@ fn key_of(item: &CreateItem) -> Option<RowKey> {
 /// Items without a key carry a fresh id that nothing can know; the insert expects it absent.
 fn missing_for_item(item: &CreateItem, known: &dyn Known) -> Option<RowKey> {
     let key = key_of(item)?;
-    match known.row(&key) {
-        None => Some(key),
-        Some(Some(Row::Key(row))) => unknown(RowKey::Job(row.job), known),
-        Some(_) => unknown(RowKey::Job(item.id), known),
-    }
+    let Some(row) = known.row(&key) else { return Some(key) };
+    let named = row.and_then(Row::into_key).map_or(item.id, |row| row.job);
+    unknown(RowKey::Job(named), known)
 }
 
 fn fill_item(mut item: CreateItem, known: &dyn Known) -> CreateItem {
     let Some(key) = key_of(&item) else { return item };
-    item.key_row = match known.row(&key) {
-        Some(Some(Row::Key(row))) => Some(row),
-        _ => None,
-    };
+    item.key_row = known.row(&key).flatten().and_then(Row::into_key);
     let named = item.key_row.as_ref().map_or(item.id, |row| row.job);
     item.existing = job_of(named, known);
     item
 }
 
 fn job_of(id: JobId, known: &dyn Known) -> Option<Box<Job>> {
-    match known.row(&RowKey::Job(id)) {
-        Some(Some(Row::Job(job))) => Some(job),
-        _ => None,
-    }
+    known.row(&RowKey::Job(id)).flatten().and_then(Row::into_job)
 }
 
 pub(crate) fn schedule_input(reply: ReplyTo, name: (Name, Name), request: ScheduleRequest) -> ScheduleInput {

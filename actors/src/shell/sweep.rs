@@ -99,8 +99,6 @@ impl ShardActor {
 }
 
 fn job_of(row: &Row) -> Option<&Job> {
-    match row {
-        Row::Job(job) => Some(job),
-        _ => None,
-    }
+    let Row::Job(job) = row else { return None };
+    Some(job)
 }

@@ -158,13 +158,11 @@ impl ShardActor {
         let mut jobs = page.jobs;
         let input = match page.window {
             Window::Ready { class } => {
-                let rows = page.read.rows.into_iter().filter_map(|(_, row)| match row {
-                    Row::Ready(row) => jobs.remove(&row.id).map(|job| (row, job)),
-                    _ => None,
-                });
-                let horizon = horizon.and_then(|key| match key {
-                    RowKey::Ready(row) => Some(row),
-                    _ => None,
+                let rows = page.read.rows.into_iter().filter_map(|(_, row)| row.into_ready());
+                let rows = rows.filter_map(|row| jobs.remove(&row.id).map(|job| (row, job)));
+                let horizon = horizon.and_then(|key| {
+                    let RowKey::Ready(row) = key else { return None };
+                    Some(row)
                 });
                 LeaseInput::ReadyLoaded {
                     class,
@@ -174,13 +172,11 @@ impl ShardActor {
                 }
             }
             Window::Wait => {
-                let rows = page.read.rows.into_iter().filter_map(|(_, row)| match row {
-                    Row::Wait(row) => jobs.remove(&row.id).map(|job| (row, job)),
-                    _ => None,
-                });
-                let horizon = horizon.and_then(|key| match key {
-                    RowKey::Wait(_, at, id) => Some((at, id)),
-                    _ => None,
+                let rows = page.read.rows.into_iter().filter_map(|(_, row)| row.into_wait());
+                let rows = rows.filter_map(|row| jobs.remove(&row.id).map(|job| (row, job)));
+                let horizon = horizon.and_then(|key| {
+                    let RowKey::Wait(_, at, id) = key else { return None };
+                    Some((at, id))
                 });
                 LeaseInput::WaitLoaded {
                     rows: rows.collect(),
@@ -225,6 +221,20 @@ fn placed_id(row: &Row) -> Option<JobId> {
     match row {
         Row::Ready(row) => Some(row.id),
         Row::Wait(row) => Some(row.id),
-        _ => None,
+        Row::Cell(_)
+        | Row::Assignment(_)
+        | Row::Definition(_)
+        | Row::Cursor(_)
+        | Row::Backlog(_)
+        | Row::Fate(_)
+        | Row::Edit(_)
+        | Row::Job(_)
+        | Row::Leased(_)
+        | Row::Parked(_)
+        | Row::Key(_)
+        | Row::DeadLetter(_)
+        | Row::Attempts(_)
+        | Row::Mark(_)
+        | Row::Quarantine(_) => None,
     }
 }
