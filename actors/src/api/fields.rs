@@ -125,7 +125,7 @@ impl Fields {
         };
         if text.is_empty() || text.len() > max {
             let detail = format!("This field has 1 to {max} bytes, not {}.", text.len());
-            return Err(self.refuse(field, "field_length", detail, "Shorten it."));
+            return Err(self.refuse(field, "field_length", detail, length_hint(&text)));
         }
         if let Some(at) = text.chars().position(char::is_control) {
             let detail = format!("Character {} of this field is a control character.", at + 1);
@@ -316,10 +316,24 @@ impl Fields {
     }
 }
 
-/// A message of a lower part as a sentence.
+/// What to do about a text that is empty or too long.
+pub fn length_hint(text: &str) -> &'static str {
+    match text.is_empty() {
+        true => "Fill it, or leave it out.",
+        false => "Shorten it.",
+    }
+}
+
+/// A message of a lower part as a sentence. A first word that is no plain word, such as an id, stays as it is.
 pub fn sentence(message: &str) -> String {
     let mut letters = message.chars();
-    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let word = message.split(' ').next().unwrap_or_default();
+    let is_plain = word.chars().all(|c| c.is_alphabetic() || "-',:".contains(c));
+    let first = letters.next().map(|c| match is_plain {
+        true => c.to_uppercase().to_string(),
+        false => c.to_string(),
+    });
+    let first = first.unwrap_or_default();
     let end = if message.ends_with(['.', '!', '?']) { "" } else { "." };
     format!("{first}{}{end}", letters.as_str())
 }
@@ -384,6 +398,16 @@ mod tests {
         }
         let refusal = fields(r#"{"priority":"5"}"#).whole("priority", 0..=9).unwrap_err();
         assert_eq!(refusal.code, "field_type");
+    }
+
+    #[test]
+    fn sentences_begin_with_a_capital_and_leave_ids_as_they_are() {
+        assert_eq!(
+            sentence("day-of-week: 9 is outside 0-7"),
+            "Day-of-week: 9 is outside 0-7."
+        );
+        assert_eq!(sentence("job_0a is not dead."), "job_0a is not dead.");
+        assert_eq!(sentence("4 fields"), "4 fields.");
     }
 
     #[test]

@@ -184,8 +184,8 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<JobPath, Problem> {
         let segment = segment(parts, state).await?;
         let Some(id) = JobId::parse(&segment) else {
-            let detail = "No job has an id of this form.";
-            let hint = "An id is job_ and 32 hexadecimal digits, as the creation answered.";
+            let detail = "No job has this id.";
+            let hint = "Use the id as the creation answered it: job_ and 32 lower-case hexadecimal digits.";
             return Err(Refusal::new(RefusalKind::NotFound, "job_not_found", detail, hint)
                 .at("id")
                 .into());

@@ -101,46 +101,59 @@ async fn crontab(args: &CrontabArgs, out: &mut dyn Write, now: StoreTime) -> Res
         true => None,
         false => Some(Client::new(&args.server)?),
     };
-    let bar = progress::bar(table.proposals().count(), "importing");
     let mut reports = Vec::new();
+    let imported = import(&table, client.as_ref(), now, &times, &mut reports).await;
+    // What was made before a failure is told, too.
+    if imported.is_ok() || reports.iter().any(|report| report.result == "created") {
+        show(args.output.output, &reports, out)?;
+    }
+    imported?;
+    let clean = reports
+        .iter()
+        .all(|report| !matches!(report.result, "unsupported" | "refused"));
+    Ok(if clean { Exit::Ok } else { Exit::Invalid })
+}
+
+/// Takes line after line; stops at a failure that is not the line's own.
+async fn import(
+    table: &Crontab,
+    client: Option<&Client>,
+    now: StoreTime,
+    times: &Times,
+    reports: &mut Vec<Report>,
+) -> Result<(), Failure> {
+    let bar = progress::bar(table.proposals().count() as u64, "importing");
     for line in &table.lines {
-        let report = |result, name: String| Report {
+        let mut report = Report {
             number: line.number,
             line: line.text.clone(),
-            result,
-            name,
+            result: "",
+            name: String::new(),
             next: String::new(),
             notes: Vec::new(),
         };
         match &line.outcome {
             LineOutcome::Setting { name, note } => {
-                let mut report = report("setting", name.clone());
+                (report.result, report.name) = ("setting", name.clone());
                 report.notes.extend(note.clone());
-                reports.push(report);
             }
             LineOutcome::Unsupported(why) => {
-                let mut report = report("unsupported", String::new());
-                report
-                    .notes
-                    .push(format!("{} ({}); {}", why.reason, why.code, why.hint));
-                reports.push(report);
+                report.result = "unsupported";
+                let note = format!("{} ({}); {}", why.reason, why.code, why.hint);
+                report.notes.push(note);
             }
             LineOutcome::Proposed(proposal) => {
-                let mut report = report("", proposal.name.to_string());
+                report.name = proposal.name.to_string();
                 report.notes.extend(proposal.notes.clone());
-                settle(client.as_ref(), proposal, &mut report, now).await?;
+                settle(client, proposal, &mut report, now).await?;
                 report.next = times.show(&report.next);
-                reports.push(report);
                 bar.inc(1);
             }
         }
+        reports.push(report);
     }
     bar.finish_and_clear();
-    show(args.output.output, &reports, out)?;
-    let clean = reports
-        .iter()
-        .all(|report| !matches!(report.result, "unsupported" | "refused"));
-    Ok(if clean { Exit::Ok } else { Exit::Invalid })
+    Ok(())
 }
 
 /// Makes the schedule, or says what would be made.

@@ -20,16 +20,16 @@ use std::path::{Path, PathBuf};
 pub type Body = BTreeMap<String, Box<RawValue>>;
 
 /// What a job does and how.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct JobArgs {
     /// Call this URL.
     #[arg(long, value_name = "URL", conflicts_with_all = ["handler", "command"], help_heading = "Target")]
     pub http: Option<String>,
     /// Method of the call; POST by default.
-    #[arg(long, value_name = "METHOD", requires = "http", help_heading = "Target")]
+    #[arg(long, value_name = "METHOD", requires = "http", conflicts_with_all = ["handler", "command"], help_heading = "Target")]
     pub method: Option<String>,
     /// Header of the call; may be repeated.
-    #[arg(long, value_name = "NAME:VALUE", requires = "http", value_parser = parse_header, help_heading = "Target")]
+    #[arg(long, value_name = "NAME:VALUE", requires = "http", conflicts_with_all = ["handler", "command"], value_parser = parse_header, help_heading = "Target")]
     pub header: Vec<(String, String)>,
     /// Call the Rust handler of this name; "noop" is built in.
     #[arg(long, value_name = "NAME", conflicts_with = "command", help_heading = "Target")]
@@ -38,16 +38,16 @@ pub struct JobArgs {
     #[arg(last = true, value_name = "COMMAND", help_heading = "Target")]
     pub command: Vec<String>,
     /// Give the command to /bin/sh -c.
-    #[arg(long, requires = "command", help_heading = "Target")]
+    #[arg(long, requires = "command", conflicts_with_all = ["http", "handler"], help_heading = "Target")]
     pub shell: bool,
     /// Variable for the command; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE", requires = "command", value_parser = parse_variable, help_heading = "Target")]
+    #[arg(long, value_name = "NAME=VALUE", requires = "command", conflicts_with_all = ["http", "handler"], value_parser = parse_variable, help_heading = "Target")]
     pub env: Vec<(String, String)>,
     /// Working folder of the command.
-    #[arg(long, value_name = "FOLDER", requires = "command", help_heading = "Target")]
+    #[arg(long, value_name = "FOLDER", requires = "command", conflicts_with_all = ["http", "handler"], help_heading = "Target")]
     pub directory: Option<String>,
     /// Time between TERM and KILL of the command.
-    #[arg(long, value_name = "TIME", requires = "command", help_heading = "Target")]
+    #[arg(long, value_name = "TIME", requires = "command", conflicts_with_all = ["http", "handler"], help_heading = "Target")]
     pub kill_after: Option<String>,
 
     /// Input as JSON, kept byte for byte.

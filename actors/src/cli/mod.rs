@@ -111,7 +111,7 @@ fn run(command: Command) -> Exit {
 
 fn preview_now(args: &preview::PreviewArgs) -> Exit {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
-    match preview::run(args, &mut out, &mut err) {
+    match preview::run(args, wall(), &mut out, &mut err) {
         Ok(exit) => exit,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
         Err(error) => {

@@ -17,6 +17,7 @@ use fencepost_core::time::StoreTime;
 use fencepost_core::zone::{LocalInstants, LocalSeconds, UnixSeconds, Zone, ZoneRef, ZoneVersion};
 use serde_json::json;
 
+use crate::api::fields::sentence;
 use crate::problem::{Exit, Problem, exit_of};
 
 /// Show when cron expressions fire, without a server.
@@ -28,9 +29,9 @@ pub struct PreviewArgs {
     /// IANA time zone.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
-    /// Show what comes strictly after this instant.
+    /// Show what comes strictly after this instant; now when not named.
     #[arg(long, value_name = "RFC3339", value_parser = parse_after)]
-    after: StoreTime,
+    after: Option<StoreTime>,
     /// How many instants to show.
     #[arg(short = 'n', value_name = "N", default_value_t = 10,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(PREVIEW_COUNT_MAX)))]
@@ -95,9 +96,9 @@ fn parse_after(text: &str) -> Result<StoreTime, String> {
 }
 
 /// Runs the command; says how the process should exit.
-pub fn run(args: &PreviewArgs, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+pub fn run(args: &PreviewArgs, now: StoreTime, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
     match plan(args) {
-        Ok(plan) => print(args, &plan, out).map(|()| Exit::Ok),
+        Ok(plan) => print(args, &plan, args.after.unwrap_or(now), out).map(|()| Exit::Ok),
         Err(refusal) => refuse(args, &refusal, err).map(|()| exit_of(&refusal)),
     }
 }
@@ -109,8 +110,8 @@ fn plan(args: &PreviewArgs) -> Result<CronPlan, Refusal> {
         .map_err(|(index, error)| error.refusal(&format!("cron[{index}]")))
 }
 
-fn print(args: &PreviewArgs, plan: &CronPlan, out: &mut dyn Write) -> io::Result<()> {
-    let instants = instants(plan, args.after, args.count);
+fn print(args: &PreviewArgs, plan: &CronPlan, after: StoreTime, out: &mut dyn Write) -> io::Result<()> {
+    let instants = instants(plan, after, args.count);
     let zone = ZoneRef(Arc::clone(plan.zone()));
     let item = |at: &StoreTime| json!({ "at": utc_text(*at), "local": local_text(&zone, *at) });
     match args.output {
@@ -123,7 +124,7 @@ fn print(args: &PreviewArgs, plan: &CronPlan, out: &mut dyn Write) -> io::Result
                 writeln!(out, "{}", item(at))?;
             }
         }
-        OutputArg::Text => print_table(args, plan, &instants, out)?,
+        OutputArg::Text => print_table(args, plan, after, &instants, out)?,
     }
     out.flush()
 }
@@ -153,7 +154,13 @@ fn offset_text(seconds: i32) -> String {
         .unwrap_or_default()
 }
 
-fn print_table(args: &PreviewArgs, plan: &CronPlan, instants: &[StoreTime], out: &mut dyn Write) -> io::Result<()> {
+fn print_table(
+    args: &PreviewArgs,
+    plan: &CronPlan,
+    after: StoreTime,
+    instants: &[StoreTime],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let zone = plan.zone();
     for rule in plan.rules() {
         let kind = if rule.is_wildcard() { "wildcard" } else { "fixed-time" };
@@ -175,7 +182,7 @@ fn print_table(args: &PreviewArgs, plan: &CronPlan, instants: &[StoreTime], out:
         .max()
         .unwrap_or(5);
     writeln!(out, "\n{:<20}  {:<width$}  CLOCK CHANGES", "AT", "LOCAL")?;
-    let mut offset = zone.offset_at(UnixSeconds(args.after.secs()));
+    let mut offset = zone.offset_at(UnixSeconds(after.secs()));
     for at in instants {
         let note = note(zone, *at, offset);
         offset = zone.offset_at(UnixSeconds(at.secs()));
@@ -210,11 +217,8 @@ fn note(zone: &Zone, at: StoreTime, offset_before: i32) -> String {
 fn refuse(args: &PreviewArgs, refusal: &Refusal, err: &mut dyn Write) -> io::Result<()> {
     if args.output == OutputArg::Text {
         let field = refusal.field.as_deref().unwrap_or_default();
-        writeln!(
-            err,
-            "error: {} [{}, {field}]\nhint: {}",
-            refusal.detail, refusal.code, refusal.hint
-        )?;
+        let (detail, hint) = (sentence(&refusal.detail), sentence(&refusal.hint));
+        writeln!(err, "error: {detail} [{}, {field}]\nhint: {hint}", refusal.code)?;
         return err.flush();
     }
     let problem = serde_json::to_string(&Problem::of(refusal)).map_err(io::Error::other)?;

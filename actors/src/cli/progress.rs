@@ -23,8 +23,8 @@ pub fn spinner(message: &str) -> ProgressBar {
 }
 
 /// For `count` steps.
-pub fn bar(count: usize, message: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(count as u64), target()).with_message(message.to_owned());
+pub fn bar(count: u64, message: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(count), target()).with_message(message.to_owned());
     match ProgressStyle::with_template("{msg} {bar:30} {pos}/{len}") {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

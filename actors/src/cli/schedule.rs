@@ -45,7 +45,7 @@ pub enum ScheduleCommand {
     /// Fire a schedule once now.
     #[command(after_help = "Example:\n  fencepost schedule run-now nightly-backup")]
     RunNow(RunNowArgs),
-    /// Make up a past range.
+    /// Make up a past range, from the schedule's creation on.
     #[command(after_help = BACKFILL_EXAMPLE)]
     Backfill(BackfillArgs),
     /// Show when cron expressions fire, without a server.
@@ -179,7 +179,7 @@ pub struct RunNowArgs {
 /// Arguments of `schedule backfill`.
 #[derive(Debug, Args)]
 pub struct BackfillArgs {
-    /// Occurrences after this instant.
+    /// Occurrences after this instant; there are none before the schedule was created.
     #[arg(long, value_name = "RFC3339")]
     from: String,
     /// Occurrences up to this instant.
@@ -351,7 +351,23 @@ async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// An edit that names nothing would make a new version of the same definition.
+fn names_something(args: &EditArgs) -> Result<(), Failure> {
+    let is_retime = args.pending == PendingArg::Retime;
+    if is_retime && args.file.is_none() && args.schedule == ScheduleArgs::default() {
+        let hint = "Name what shall change, such as --cron, or give a definition with --file.";
+        return Err(Failure::new(
+            Exit::Usage,
+            "edit_empty",
+            "This edit names nothing to change.",
+            hint,
+        ));
+    }
+    Ok(())
+}
+
 async fn edit(args: &EditArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    names_something(args)?;
     let client = Client::new(&args.server)?;
     let path = format!("/v1/schedules/{}", segment(&args.name));
     let reply = client.call(Call::get(&path)).await?;

@@ -8,7 +8,7 @@ use crate::api::dto::schedule::CatchUpBody;
 use clap::{Args, ValueEnum};
 
 /// When a schedule fires and what each fire makes.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct ScheduleArgs {
     /// Cron expression, 5 to 7 fields; may be repeated. Quote it.
     #[arg(long, value_name = "EXPR", help_heading = "Rule")]

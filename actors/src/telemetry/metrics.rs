@@ -42,6 +42,11 @@ fn describe() {
         metrics::Unit::Seconds,
         "From grant to outcome."
     );
+    describe_histogram!(
+        "fencepost_http_request_duration_seconds",
+        metrics::Unit::Seconds,
+        "From the head of a request to its answer, by route and status."
+    );
     describe_counter!("fencepost_occurrences_total", "Occurrences by fate.");
     describe_gauge!(
         "fencepost_schedules_quarantined",

@@ -112,3 +112,22 @@ fn a_server_of_another_kind_is_named_as_such() {
     };
     assert_eq!(ask(READ, server(html)), (1, "answer_unreadable".to_owned()));
 }
+
+#[test]
+fn an_import_that_breaks_off_tells_what_it_had_made() {
+    let made = |mut stream: TcpStream| {
+        read_head(&mut stream);
+        let body = "{\"name\":\"a\",\"next\":{\"due_at\":\"2030-01-01T00:00:00Z\"}}";
+        let head = format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
+        write!(stream, "HTTP/1.1 201 Created\r\n{head}connection: close\r\n\r\n{body}").unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    };
+    let folder = folder_with_token();
+    std::fs::write(folder.path().join("tab"), "0 1 * * * /bin/one\n0 2 * * * /bin/two\n").unwrap();
+    let url = format!("http://{}", server(made));
+    let words = ["import", "crontab", "tab", "--server", &url];
+    let (code, out, err) = run(folder.path(), &words);
+    assert_eq!(code, 6, "{err}");
+    assert!(out.starts_with("1\tcreated\tone-") && !out.contains("two"), "{out}");
+    assert!(err.contains("1 created") && err.contains("server_unreachable"), "{err}");
+}

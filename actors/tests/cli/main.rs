@@ -62,6 +62,13 @@ fn a_wrong_command_line_exits_with_2_and_writes_nothing_to_standard_output() {
         &["job", "list", "--limit", "0"],
         &["job", "create", "--http", "http://a/", "--handler", "noop"],
         &["job", "create", "--at", "x", "--delay", "1s", "--handler", "noop"],
+        &["job", "create", "--handler", "noop", "--env", "A=B"],
+        &["job", "create", "--handler", "noop", "--shell"],
+        &["job", "create", "--http", "http://a/", "--directory", "/tmp"],
+        &["job", "create", "--handler", "noop", "--method", "GET"],
+        &["job", "create", "--header", "a:b", "--", "date"],
+        &["schedule", "edit", "x"],
+        &["schedule", "edit", "x", "--dry-run"],
         &["schedule", "create", "x", "--cron", "* * * * *", "--every", "1s"],
         &["job", "wait", "job_x", "--for", "1 month"],
     ];

@@ -12,6 +12,7 @@ pub(super) fn not_found(name: &str) -> Refusal {
         detail,
         "list the schedules to see their names",
     )
+    .at("name")
 }
 
 pub(super) fn exists(name: &str) -> Refusal {

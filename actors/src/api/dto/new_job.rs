@@ -4,7 +4,7 @@
 //! is over the request as parsed, before defaults (PROTOCOL F26). Next: `routes/jobs.rs`.
 
 use super::job::{JobBody, read_spec};
-use crate::api::fields::{Fields, sentence};
+use crate::api::fields::{Fields, length_hint, sentence};
 use crate::api::json::Json;
 use crate::targets::TargetsConfig;
 use fencepost_core::ids::digest;
@@ -144,7 +144,7 @@ fn check_header_key(key: &str) -> Result<(), Refusal> {
             "An idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes, not {}.",
             key.len()
         );
-        return Err(Refusal::new(RefusalKind::Invalid, "field_length", detail, "Shorten it.").at("Idempotency-Key"));
+        return Err(Refusal::new(RefusalKind::Invalid, "field_length", detail, length_hint(key)).at("Idempotency-Key"));
     }
     Ok(())
 }

@@ -72,12 +72,12 @@ pub async fn call(shared: &Shared, name: Name, request: ScheduleRequest) -> Resu
 
 /// What a name that nobody knows is answered with.
 pub fn schedule_not_found(name: &Name) -> Refusal {
-    let detail = format!("There is no schedule {name}.");
+    let detail = format!("There is no schedule '{name}'.");
     Refusal::new(
         RefusalKind::NotFound,
         "schedule_not_found",
         detail,
-        "List them: GET /v1/schedules.",
+        "List the schedules to see their names.",
     )
     .at("name")
 }
