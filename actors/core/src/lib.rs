@@ -24,6 +24,7 @@ pub mod row;
 mod row_kinds;
 pub mod schedule;
 pub mod scheduler_shard;
+pub mod self_audit;
 pub mod shard;
 pub mod store_clock;
 pub mod target;

@@ -9,6 +9,7 @@ use crate::lease_manager::io::{LeaseEffect, LeaseInput, LeaseOpened};
 use crate::machine::{Out, Wake};
 use crate::scheduler_shard::io::{ScheduleEffect, ScheduleInput, ScheduleOpened};
 use crate::scheduler_shard::{OpenRefused, SchedulerShard};
+use crate::self_audit::{SelfAuditFault, audit_loaded};
 use crate::time::{Now, Span};
 
 /// A fact for one of the shard's machines.
@@ -74,6 +75,7 @@ impl Shard {
         now: Now,
         out: &mut Out<ShardEffect>,
     ) -> Result<Shard, OpenRefused> {
+        audit_loaded(&facts, &opened)?;
         let mut schedules = Out::default();
         let scheduler = SchedulerShard::open(facts, opened.schedules, now, &mut schedules)?;
         let mut jobs = Out::default();
@@ -104,6 +106,21 @@ impl Shard {
     /// When to be stepped with `Tick`, at the latest.
     pub fn next_wake(&self) -> Wake {
         self.scheduler.next_wake().earliest(self.leases.next_wake())
+    }
+
+    /// Whether the pages are in that an opening asks for: what is due first is in memory.
+    pub fn is_replayed(&self) -> bool {
+        self.leases.is_replayed()
+    }
+
+    /// The second half of an opening's self-audit, once it is replayed: what is in memory, without asking
+    /// a rule, at the cost of what is in memory.
+    pub fn self_audit(&self) -> Result<(), SelfAuditFault> {
+        let found = self
+            .scheduler
+            .find_contradiction()
+            .and_then(|()| self.leases.find_contradiction());
+        found.map_err(SelfAuditFault::Memory)
     }
 
     /// Panics if a machine contradicts itself.

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::*;
+use crate::ids::{Epoch, JobId, Slot, Token, WorkerId};
+use crate::job::{Job, JobState, Origin, Place};
 use crate::machine::{Expect, ReplyTo, Write};
-use crate::row::Row;
+use crate::row::{LeasedRow, Row};
 use crate::scheduler_shard::tests::world::{HOUR, MINUTE, NOON, at, cron, facts, name};
 use crate::time::{Monotonic, StoreTime};
 
@@ -74,4 +76,112 @@ fn a_shard_at_rest_writes_nothing() {
     shard.step(now(NOON + 1), ShardInput::Tick, &mut out);
     assert!(out.writes.is_empty());
     assert!(shard.next_wake().store.unwrap() < StoreTime::from_secs(NOON + HOUR));
+}
+
+/// A lease of an earlier owner, or of one that must not be.
+fn leased(no: u8, epoch: u64, sequence: u64) -> (LeasedRow, Job) {
+    let id = JobId::fresh(Slot::new(0).unwrap(), [no; 14]);
+    let token = Token {
+        generation: facts(1).generation,
+        epoch: Epoch(epoch),
+        sequence,
+    };
+    let row = LeasedRow {
+        id,
+        job_version: 1,
+        attempt: 1,
+        token,
+        worker: WorkerId {
+            node: name("node").1,
+            boot: 1,
+        },
+        granted_at: at(NOON),
+        length: Span::from_secs(30),
+        begun: true,
+        seen: Epoch(epoch),
+        unseen_starts: 0,
+        order: at(NOON),
+    };
+    let job = Job {
+        id,
+        version: 1,
+        spec: cron("* * * * *").job,
+        origin: Origin::Request { key: None },
+        created_at: at(NOON),
+        due_at: at(NOON),
+        state: JobState::Ready,
+        reason: None,
+        place: Place::Ready { order: at(NOON) },
+        charged: 0,
+        refunded: 0,
+        attempt_next: 1,
+        attempts: Vec::new(),
+        cancel_requested_at: None,
+        ended_at: None,
+    };
+    (row, job)
+}
+
+fn open_with(leased: Vec<(LeasedRow, Job)>) -> Result<Shard, OpenRefused> {
+    let mut opened = ShardOpened::default();
+    opened.leases.leased = leased;
+    Shard::open(facts(3), opened, now(NOON), &mut Out::default())
+}
+
+#[test]
+fn p4_a_lease_that_is_not_before_its_owner_keeps_the_shard_shut() {
+    assert!(open_with(vec![leased(1, 2, 9), leased(2, 2, 10)]).is_ok());
+    for epoch in [3, 4] {
+        let refused = open_with(vec![leased(1, 2, 9), leased(2, epoch, 1)]).unwrap_err();
+        let is_it = matches!(refused, OpenRefused::SelfAudit(SelfAuditFault::LaterToken { .. }));
+        assert!(is_it, "{refused}");
+    }
+}
+
+#[test]
+fn p4_two_leases_with_one_token_keep_the_shard_shut() {
+    let refused = open_with(vec![leased(1, 2, 9), leased(2, 2, 9)]).unwrap_err();
+    let is_it = matches!(refused, OpenRefused::SelfAudit(SelfAuditFault::SharedToken { .. }));
+    assert!(is_it, "{refused}");
+}
+
+#[test]
+fn f27_a_life_that_is_not_before_its_owner_keeps_the_shard_shut() {
+    let (mut shard, mut out) = (open_with(Vec::new()).unwrap(), Out::default());
+    let input = ScheduleInput::Create {
+        reply: ReplyTo(1),
+        name: name("report"),
+        spec: Box::new(cron("* * * * *")),
+        paused: false,
+    };
+    shard.step(now(NOON), ShardInput::Schedule(input), &mut out);
+    let mut opened = ShardOpened::default();
+    for write in out.writes {
+        match write {
+            Write::Put {
+                row: Row::Cursor(row), ..
+            } => opened.schedules.cursors.push(*row),
+            Write::Put {
+                row: Row::Definition(row),
+                ..
+            } => opened.schedules.definitions.push(*row),
+            _ => {}
+        }
+    }
+    assert!(Shard::open(facts(4), opened.clone(), now(NOON), &mut Out::default()).is_ok());
+    let refused = Shard::open(facts(3), opened, now(NOON), &mut Out::default()).unwrap_err();
+    let is_it = matches!(refused, OpenRefused::SelfAudit(SelfAuditFault::LaterLife { .. }));
+    assert!(is_it, "{refused}");
+}
+
+#[test]
+fn an_opening_is_replayed_when_its_first_pages_are_in() {
+    let mut shard = open_with(Vec::new()).unwrap();
+    shard.step(now(NOON), ShardInput::Tick, &mut Out::default());
+    assert!(!shard.is_replayed());
+    let (rows, end, horizon) = (Vec::new(), true, None);
+    let page = LeaseInput::WaitLoaded { rows, end, horizon };
+    shard.step(now(NOON), ShardInput::Lease(page), &mut Out::default());
+    assert!(shard.is_replayed());
+    assert_eq!(shard.self_audit(), Ok(()));
 }

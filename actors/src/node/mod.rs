@@ -207,7 +207,7 @@ impl Node {
         Ok(())
     }
 
-    /// Waits until every shard is open, loaded and steps.
+    /// Waits until every shard is open, replayed and audited, and steps.
     pub async fn ready(&self) {
         while !self.gateway.probe_shards().await {
             self.gateway.pause().await;

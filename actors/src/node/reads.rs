@@ -177,8 +177,14 @@ impl Gateway for NodeGateway {
         if self.is_draining() {
             reasons.push("draining".to_owned());
         } else if !self.is_ready() {
-            let open = self.last_probes().iter().filter(|probe| probe.open).count();
+            let probes = self.last_probes();
+            let open = probes.iter().filter(|probe| probe.open).count();
             reasons.push(format!("starting: {open} of {} shards are open", self.map.count()));
+            let shut = probes.iter().zip(self.map.shards());
+            reasons.extend(shut.filter_map(|(probe, shard)| {
+                let why = probe.refused?;
+                Some(format!("shard {} {why}; the log says more", shard.0))
+            }));
         }
         Health {
             live: true,

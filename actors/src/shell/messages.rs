@@ -41,8 +41,10 @@ pub enum ToShard {
 /// What a probe sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardProbe {
-    /// Open, loaded and stepping.
+    /// Open, loaded, replayed and audited; it steps.
     pub open: bool,
+    /// Why it is kept shut, after its number in a sentence.
+    pub refused: Option<&'static str>,
     /// Schedules that are alive.
     pub schedules: u64,
     /// Row writes stamped and not durable.

@@ -15,6 +15,7 @@ use fencepost_core::ids::{BatchNo, Scope, ShardOwner};
 use fencepost_core::machine::{Expect, Out, Wake, Write};
 use fencepost_core::refusal::storage_full;
 use fencepost_core::row::Row;
+use fencepost_core::scheduler_shard::OpenRefused;
 use fencepost_core::shard::{Shard, ShardEffect, ShardFacts, ShardInput};
 use fencepost_core::time::{Monotonic, Now, Span, StoreTime};
 use fencepost_storage::codec::encode_batch;
@@ -53,6 +54,8 @@ pub struct OpenShard {
     asking: bool,
     in_flight: bool,
     steps: u64,
+    /// Its opening is replayed and has passed the self-audit.
+    pub(crate) is_audited: bool,
 }
 
 impl OpenShard {
@@ -165,8 +168,9 @@ impl ShardActor {
         let machine = match Shard::open(facts, loaded.opened, now, &mut out) {
             Ok(machine) => machine,
             Err(refusal) => {
-                // Another build may open it (F22); the other shards go on.
+                // Another build (F22) or other data may open it; the other shards go on.
                 tracing::error!(shard = facts.shard.0, %refusal, "shard not opened");
+                self.refused = Some(why_shut(&refusal));
                 self.reopen_delay = REOPEN_CAP;
                 return self.reopen_later(ctx);
             }
@@ -185,6 +189,7 @@ impl ShardActor {
             asking: false,
             in_flight: false,
             steps: 0,
+            is_audited: false,
         }));
         self.quarantine(loaded.bad);
         self.tell_quarantined(true);
@@ -257,7 +262,28 @@ impl ShardActor {
             }
             self.stamp(out, ctx);
         }
+        self.audit_itself(ctx);
         self.arm_timer(mono, ctx);
+    }
+
+    /// Once after an opening, when what is due first is in memory: until then the node is not ready.
+    fn audit_itself(&mut self, ctx: &mut Context<ShardActor>) {
+        let Some(open) = self.open.as_mut() else { return };
+        if open.is_audited || !open.machine.is_replayed() {
+            return;
+        }
+        match open.machine.self_audit() {
+            Ok(()) => {
+                open.is_audited = true;
+                self.refused = None;
+            }
+            Err(fault) => {
+                tracing::error!(shard = open.facts.shard.0, %fault, "self-audit failed");
+                self.refused = Some(why_shut(&OpenRefused::SelfAudit(fault)));
+                self.reopen_delay = REOPEN_CAP;
+                self.close("self-audit failed", ctx);
+            }
+        }
     }
 
     /// Numbers a step's writes and releases what need not wait.
@@ -400,6 +426,14 @@ impl ShardActor {
             open.is_stale = true;
         }
         self.step(ShardInput::Tick, ctx);
+    }
+}
+
+/// For those who may not see names; the log says more.
+fn why_shut(refusal: &OpenRefused) -> &'static str {
+    match refusal {
+        OpenRefused::NewerZoneData { .. } => "was planned with newer zone data than this build has",
+        OpenRefused::SelfAudit(_) => "failed its self-audit",
     }
 }
 

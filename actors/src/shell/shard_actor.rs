@@ -65,6 +65,8 @@ pub struct ShardActor {
     pub(crate) settling: Vec<oneshot::Sender<()>>,
     /// Grows with each reload until a batch is durable: what fails at each load must not spin.
     pub(crate) reopen_delay: Span,
+    /// Why it is kept shut, for probes.
+    pub(crate) refused: Option<&'static str>,
     /// Held while a trial is made.
     pub(crate) trial: Option<OwnedSemaphorePermit>,
     /// Schedules in quarantine, as last told.
@@ -89,6 +91,7 @@ impl ShardActor {
             draining: false,
             settling: Vec::new(),
             reopen_delay: REOPEN_FIRST,
+            refused: None,
             trial: None,
             quarantined: 0,
         }
@@ -198,8 +201,14 @@ impl ShardActor {
     }
 
     fn probe(&self) -> ShardProbe {
-        self.open.as_ref().map_or(ShardProbe::default(), |open| ShardProbe {
-            open: !open.machine.scheduler().is_trying(),
+        let refused = self.refused;
+        let shut = ShardProbe {
+            refused,
+            ..ShardProbe::default()
+        };
+        self.open.as_ref().map_or(shut, |open| ShardProbe {
+            open: open.is_audited && !open.machine.scheduler().is_trying(),
+            refused,
             schedules: open.machine.scheduler().len() as u64,
             backlog: open.log.backlog() as u64,
         })

@@ -1,6 +1,6 @@
 //! A whole node on the model store whose rows were tampered with between two of its lives.
 //!
-//! Owns: what becomes of rows that cannot be read. Next: `rows.rs`, `harness.rs`, `../node.rs`.
+//! Owns: what becomes of rows that cannot be read. Next: `rows.rs`, `audit.rs`, `harness.rs`, `../node.rs`.
 #![cfg(not(madsim))]
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +9,7 @@
     reason = "a test"
 )]
 
+mod audit;
 mod harness;
 mod rows;
 

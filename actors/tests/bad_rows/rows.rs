@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Bytes that no row has.
 const GARBAGE: [u8; 4] = [1, 0xff, 0xff, 0xff];
 
-fn put(key: &RowKey, value: &[u8]) -> RawWrite {
+pub fn put(key: &RowKey, value: &[u8]) -> RawWrite {
     RawWrite::Put {
         key: key_bytes(key).into(),
         value: value.into(),
@@ -29,20 +29,20 @@ fn put(key: &RowKey, value: &[u8]) -> RawWrite {
     }
 }
 
-fn delete(key: &RowKey) -> RawWrite {
+pub fn delete(key: &RowKey) -> RawWrite {
     RawWrite::Delete {
         key: key_bytes(key).into(),
     }
 }
 
-fn put_row(row: &Row) -> RawWrite {
+pub fn put_row(row: &Row) -> RawWrite {
     let mut value = Vec::new();
     encode_row(row, &mut value);
     put(&row.key(), &value)
 }
 
 /// Writes past all machines, while no node runs.
-async fn tamper(world: &World, writes: Vec<RawWrite>) {
+pub async fn tamper(world: &World, writes: Vec<RawWrite>) {
     let (scope, holder) = (Scope::Coordinator, draw_holder(&SystemChance));
     let expected = world.store.epoch(scope).await.unwrap();
     let node = name("local");
@@ -71,7 +71,7 @@ async fn tamper(world: &World, writes: Vec<RawWrite>) {
 }
 
 /// The rows that are there, as far as they can be read.
-fn rows(world: &World) -> Vec<Row> {
+pub fn rows(world: &World) -> Vec<Row> {
     let pairs = world.store.durable_rows().into_iter();
     pairs.filter_map(|(key, value)| decode_row(&key, &value).ok()).collect()
 }

@@ -4,6 +4,8 @@
 
 use super::LeaseManager;
 use super::places::Lies;
+use crate::ids::{JobId, Token};
+use crate::job::Job;
 use std::collections::BTreeSet;
 
 impl LeaseManager {
@@ -14,37 +16,58 @@ impl LeaseManager {
         self.waits.check();
         self.waiting_offers.check();
         self.apart.check();
-        assert!(self.unplaced.is_empty(), "rows are placed within their step");
-        let mut ready = BTreeSet::new();
-        let mut lent = BTreeSet::new();
-        for class in self.ready.classes() {
-            for (key, entry) in class.window.iter() {
-                assert_eq!(key.2, entry.job.id, "a ready job is filed under its id");
-                assert!(ready.insert(key.2), "a job is ready once");
-                assert!(self.leases.get(key.2).is_none(), "a ready job has no current attempt");
-                assert!(!entry.job.state.is_finished(), "a ready job is not finished");
-                match entry.lies {
-                    Lies::Waiting(at) => _ = lent.insert((at, key.2)),
-                    Lies::Ready => {}
-                    Lies::Nowhere => panic!("after a step every ready job has a place row"),
-                }
+        if let Err(what) = self.find_contradiction() {
+            panic!("{what}");
+        }
+    }
+
+    /// Whether the first pages of the wait range and of its classes are in.
+    pub(crate) fn is_replayed(&self) -> bool {
+        self.waits.is_loaded() && !self.ready.is_loading()
+    }
+
+    /// What jobs, places and leases in memory cannot say together.
+    pub(crate) fn find_contradiction(&self) -> Result<(), &'static str> {
+        if !self.unplaced.is_empty() {
+            return Err("rows are placed within their step");
+        }
+        let (mut ready, mut lent) = (BTreeSet::new(), BTreeSet::new());
+        for (key, entry) in self.ready.classes().flat_map(|class| class.window.iter()) {
+            self.find_in_ready(key.2, &entry.job, &mut ready)?;
+            match entry.lies {
+                Lies::Waiting(at) => _ = lent.insert((at, key.2)),
+                Lies::Ready => {}
+                Lies::Nowhere => return Err("after a step every ready job has a place row"),
             }
         }
         for (key, job) in self.apart.iter() {
-            assert_eq!(key.1, job.id, "a job that runs apart is filed under its id");
-            assert!(ready.insert(key.1), "a job is ready once");
-            let is_free = self.leases.get(key.1).is_none();
-            assert!(is_free, "a job that waits to run apart has no current attempt");
+            self.find_in_ready(key.1, job, &mut ready)?;
             lent.insert(*key);
         }
-        assert_eq!(
-            &lent,
-            self.waits.lent(),
-            "a lent row is lent to a job in a ready window"
-        );
-        for lease in self.leases.iter() {
-            let sequence_fits = lease.row.token.epoch < self.facts.epoch || lease.row.token.sequence <= self.sequence;
-            assert!(sequence_fits, "a token was drawn before it was granted");
+        if lent != *self.waits.lent() {
+            return Err("a lent row is lent to a job in a ready window");
+        }
+        let owner = (self.facts.generation, self.facts.epoch);
+        let drawn = |token: Token| (token.generation, token.epoch) < owner || token.sequence <= self.sequence;
+        match self.leases.iter().all(|lease| drawn(lease.row.token)) {
+            true => Ok(()),
+            false => Err("a token was drawn before it was granted"),
+        }
+    }
+
+    fn find_in_ready(&self, id: JobId, job: &Job, seen: &mut BTreeSet<JobId>) -> Result<(), &'static str> {
+        if id != job.id {
+            return Err("a ready job is filed under its id");
+        }
+        if !seen.insert(id) {
+            return Err("a job is ready once");
+        }
+        if self.leases.get(id).is_some() {
+            return Err("a ready job has no current attempt");
+        }
+        match job.state.is_finished() {
+            true => Err("a ready job is not finished"),
+            false => Ok(()),
         }
     }
 }

@@ -303,6 +303,11 @@ impl ReadyRange {
         joins
     }
 
+    /// Whether a page is under way.
+    pub(super) fn is_loading(&self) -> bool {
+        self.loads > 0
+    }
+
     /// Classes in the directory.
     pub(super) fn len(&self) -> usize {
         self.classes.len()

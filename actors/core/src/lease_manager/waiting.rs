@@ -165,6 +165,11 @@ impl WaitRange {
         };
     }
 
+    /// Whether a page of it has come in.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.window.beyond() != Beyond::Unloaded
+    }
+
     /// Panics on a contradiction.
     pub(super) fn check(&self) {
         self.window.check();

@@ -8,6 +8,7 @@ pub mod audit;
 mod backfill;
 mod backlog;
 mod check;
+mod contradiction;
 mod create;
 mod edit;
 mod excluded;

@@ -5,6 +5,7 @@
 
 use super::SchedulerShard;
 use super::backlog::Backlog;
+use super::contradiction::{contradiction, is_sound};
 use super::index::Index;
 use super::io::{LostCursor, ScheduleEffect, ScheduleOpened};
 use super::live::Live;
@@ -22,6 +23,7 @@ use crate::limits::{BATCH_BYTES_MAX, FIRES_PER_STEP_MAX};
 use crate::machine::Out;
 use crate::name::Name;
 use crate::schedule::{BacklogRow, CursorRow, EditKind, ScheduleDefinition};
+use crate::self_audit::SelfAuditFault;
 use crate::shard::ShardFacts;
 use crate::time::Now;
 use crate::zone::ZoneVersion;
@@ -43,6 +45,9 @@ pub enum OpenRefused {
         /// Version of this build.
         ours: Arc<str>,
     },
+    /// Its self-audit found what must not be built upon.
+    #[error(transparent)]
+    SelfAudit(#[from] SelfAuditFault),
 }
 
 type Key = (Name, Name, crate::ids::Incarnation);
@@ -277,30 +282,6 @@ pub(super) fn load(step: &mut Step<'_>, rows: Rows) -> Live {
     live.replan(step.now.store);
     live.flush(step);
     live
-}
-
-/// What a row that was read cannot say, if it says so.
-fn contradiction(cursor: &CursorRow, backlogs: &[BacklogRow]) -> Option<&'static str> {
-    let open = cursor.open.as_ref();
-    let is_odd = |row: &BacklogRow| !is_sound(row) || row.to > cursor.nominal || row.number >= cursor.backlog_next;
-    if open.is_some_and(|open| open.to != cursor.nominal || open.from >= open.to) {
-        return Some("the open fate span of its cursor row does not end at the cursor");
-    }
-    if cursor.kept.is_some_and(|kept| kept.nominal <= cursor.nominal) || cursor.history_at > cursor.nominal {
-        return Some("its cursor row contradicts itself");
-    }
-    backlogs
-        .iter()
-        .any(is_odd)
-        .then_some("a backlog row of it contradicts itself")
-}
-
-fn is_sound(row: &BacklogRow) -> bool {
-    let ends_at_progress = row
-        .open
-        .as_ref()
-        .is_none_or(|open| open.to == row.from && open.from < open.to);
-    row.from < row.to && ends_at_progress
 }
 
 impl Live {

@@ -5,7 +5,7 @@ use crate::fate::FateKind::*;
 use crate::ids::{ShardId, ShardMap, Slot};
 use crate::machine::{Out, ReplyTo};
 use crate::row::Row;
-use crate::schedule::{EditKind, PendingFate, Rule};
+use crate::schedule::{BacklogRow, CursorRow, EditKind, PendingFate, Rule};
 use crate::scheduler_shard::audit::AuditFaultKind;
 use crate::scheduler_shard::io::{ScheduleInput, ScheduleOpened, ScheduleReply};
 use crate::scheduler_shard::marks::Poison;
@@ -29,6 +29,23 @@ fn break_expression(row: &mut Row) {
     {
         *resolved = vec!["not cron at all".into()];
     }
+}
+
+/// A backlog over a stretch that the cursor's open span has decided already.
+fn decided_anew(cursor: &CursorRow) -> Row {
+    Row::Backlog(Box::new(BacklogRow {
+        tenant: cursor.tenant.clone(),
+        name: cursor.name.clone(),
+        incarnation: cursor.incarnation,
+        number: 1,
+        definition: cursor.definition,
+        from: at(NOON + MINUTE),
+        to: at(NOON + 2 * MINUTE),
+        rate: 50,
+        backfill: None,
+        released: 0,
+        open: None,
+    }))
 }
 
 fn quarantine_rows(world: &World) -> usize {
@@ -116,6 +133,29 @@ fn f9_a_row_that_contradicts_itself_ends_no_shell() {
             .iter()
             .any(|fault| fault.kind == AuditFaultKind::Hole)
     );
+}
+
+#[test]
+fn f9_two_rows_that_decide_the_same_stretch_end_no_shell_and_fire_nothing_twice() {
+    let mut world = World::new(NOON);
+    world.create("bad", cron("* * * * *"));
+    world.create("good", cron("* * * * *"));
+    world.run(NOON + 3 * MINUTE);
+    let mut backlog = None;
+    for row in world.rows.values_mut() {
+        if let Row::Cursor(cursor) = row
+            && cursor.name.as_str() == "bad"
+        {
+            cursor.backlog_next = 2;
+            backlog = Some(decided_anew(cursor));
+        }
+    }
+    let backlog = backlog.unwrap();
+    world.rows.insert(backlog.key(), backlog);
+    world.down_until(NOON + 5 * MINUTE);
+    assert_eq!(world.nominals("bad").len(), 3, "what was decided is not decided again");
+    assert_eq!(world.nominals("good").len(), 5);
+    assert_eq!(quarantine_rows(&world), 1);
 }
 
 #[test]
