@@ -6,7 +6,7 @@
 #[cfg(madsim)]
 use crate::planted::{self, Bug};
 use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_last, read_page};
-use fencepost_core::ids::{Epoch, Generation, Holder, JobId, Scope, ShardId, ShardMap, WorkerId};
+use fencepost_core::ids::{Epoch, Generation, Holder, Incarnation, JobId, Scope, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::LeaseOpened;
 use fencepost_core::machine::Write;
@@ -133,7 +133,27 @@ async fn load_schedules(
     for row in unread {
         tell_unreadable(store, row, &mut opened, bad).await?;
     }
+    for cursor in &opened.cursors {
+        let life = (&cursor.tenant, &cursor.name, &cursor.incarnation);
+        let recorded = last_recorded(store, life).await?;
+        opened.recorded.extend(recorded);
+    }
     Ok(opened)
+}
+
+/// Instant of the newest entry in the history of edits, by its key alone: a row that cannot be read has its
+/// place all the same.
+async fn last_recorded(
+    store: &SharedStore,
+    (tenant, name, incarnation): (&Name, &Name, &Incarnation),
+) -> Result<Option<((Name, Name), StoreTime)>, StoreError> {
+    let mut scan = KeyRange::of_life(Kind::Edit, tenant, name, incarnation).scan(1);
+    scan.backwards = true;
+    let newest = store.scan(scan).await?.pop();
+    Ok(newest.and_then(|(key, _)| match parse_key(&key) {
+        Ok(RowKey::Edit(_, tenant, name, _, at, _)) => Some(((tenant, name), at)),
+        _ => None,
+    }))
 }
 
 /// A row of a schedule that cannot be read hides no schedule (F9).
@@ -153,6 +173,8 @@ async fn tell_unreadable(
                 bad.push(row);
                 return Ok(());
             };
+            let recorded = last_recorded(store, (&tenant, &name, &life)).await?;
+            opened.recorded.extend(recorded);
             let fates = KeyRange::of_life(Kind::Fate, &tenant, &name, &life);
             let first = read_page(store, fates.clone(), 1).await?.rows.pop().map(|(_, row)| row);
             let last = read_last(store, fates).await?.and_then(Row::into_fate);

@@ -48,3 +48,26 @@ fn f20_open_shards_follow_a_lowered_store_time() {
         assert!(view.job.attempts[0].granted_at >= view.job.due_at, "nor is it early");
     });
 }
+
+#[test]
+fn f25_what_two_owners_do_while_store_time_is_held_stays_apart_in_the_history_of_edits() {
+    run(async {
+        let world = World::new();
+        world.store_clock.set_wall(HOUR);
+        let node = world.start().await;
+        let spec = Box::new(every(20, node.gateway.now()));
+        ask(&node, ScheduleRequest::Create { spec, paused: true }).await;
+        world.store_clock.set_wall(0);
+        ask(&node, ScheduleRequest::Resume).await;
+        let held = node.gateway.now();
+        node.drain().await;
+        let node = world.start().await;
+        assert_eq!(node.gateway.now(), held, "the store's clock is held");
+        ask(&node, ScheduleRequest::Pause).await;
+        let schedule = (name("default"), name("tick"));
+        let edits = node.gateway.edits(schedule, None, None, 10).await.unwrap().items;
+        use fencepost_core::schedule::EditKind::{Created, Paused, Resumed};
+        let kinds: Vec<_> = edits.iter().map(|edit| edit.kind).collect();
+        assert_eq!(kinds, [Created, Resumed, Paused]);
+    });
+}

@@ -145,6 +145,9 @@ pub struct ScheduleOpened {
     pub backlogs: Vec<BacklogRow>,
     /// What is known against versions of schedules (F9).
     pub poisons: Vec<Poison>,
+    /// Instant of the newest entry in each living schedule's history of edits: a later one must not take
+    /// its place, also when the store's clock is held over a restart.
+    pub recorded: Vec<((Name, Name), StoreTime)>,
     /// Cursor rows that could not be read.
     pub lost: Vec<LostCursor>,
     /// Definition rows that could not be read: tenant, name, version, why.

@@ -32,7 +32,7 @@ pub(super) struct Live {
     pub(super) poisons: Vec<Poison>,
     /// The cursor row differs from the durable one.
     pub(super) dirty: bool,
-    /// Instant of the newest entry in the history of edits, of this epoch.
+    /// Instant of the newest entry in the history of edits, whichever epoch made it.
     pub(super) recorded_at: Option<StoreTime>,
 }
 

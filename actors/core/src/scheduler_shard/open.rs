@@ -25,7 +25,7 @@ use crate::name::Name;
 use crate::schedule::{BacklogRow, CursorRow, EditKind, ScheduleDefinition};
 use crate::self_audit::SelfAuditFault;
 use crate::shard::ShardFacts;
-use crate::time::Now;
+use crate::time::{Now, StoreTime};
 use crate::zone::ZoneVersion;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,6 +58,8 @@ pub(super) struct Rows {
     pub(super) cursor: CursorRow,
     pub(super) definitions: Vec<ScheduleDefinition>,
     pub(super) backlogs: Vec<BacklogRow>,
+    /// Of the newest entry in its history of edits.
+    pub(super) recorded_at: Option<StoreTime>,
     /// What is known against its versions.
     pub(super) poisons: Vec<Poison>,
     /// Why it must not be evaluated.
@@ -123,6 +125,7 @@ fn gather(
         let name = (poison.tenant.clone(), poison.name.clone());
         poisons.entry(name).or_default().push(poison);
     }
+    let recorded: BTreeMap<(Name, Name), StoreTime> = opened.recorded.into_iter().collect();
     let mut definitions = grouped(opened.definitions, |row| {
         (row.tenant.clone(), row.name.clone(), row.incarnation)
     });
@@ -150,6 +153,7 @@ fn gather(
             definitions: definitions.remove(&key).unwrap_or_default(),
             backlogs: backlogs.remove(&key).unwrap_or_default(),
             poisons: poisons.unwrap_or_default(),
+            recorded_at: recorded.get(&(cursor.tenant.clone(), cursor.name.clone())).copied(),
             cursor,
             fault,
         };
@@ -257,7 +261,7 @@ pub(super) fn load(step: &mut Step<'_>, rows: Rows) -> Live {
         quarantined: None,
         poisons: rows.poisons,
         dirty: false,
-        recorded_at: None,
+        recorded_at: rows.recorded_at,
     };
     for definition in rows.definitions {
         let number = definition.version;

@@ -106,6 +106,14 @@ fn f27_the_same_nominal_instant_of_two_lives_makes_two_jobs() {
     assert_eq!(world.nominals("late"), [past, past]);
 }
 
+fn edits(world: &World) -> Vec<crate::schedule::EditKind> {
+    let kinds = world.rows.values().filter_map(|row| match row {
+        Row::Edit(edit) => Some(edit.kind),
+        _ => None,
+    });
+    kinds.collect()
+}
+
 #[test]
 fn f25_what_is_done_at_one_instant_stays_apart_in_the_history_of_edits() {
     let mut world = World::new(NOON);
@@ -114,12 +122,26 @@ fn f25_what_is_done_at_one_instant_stays_apart_in_the_history_of_edits() {
     world.step(resume("report")).unwrap().unwrap();
     world.step(run_now("report", 1)).unwrap().unwrap();
     world.step(run_now("report", 2)).unwrap().unwrap();
-    let kinds = world.rows.values().filter_map(|row| match row {
-        Row::Edit(edit) => Some(edit.kind),
-        _ => None,
-    });
     use crate::schedule::EditKind::*;
-    assert_eq!(kinds.collect::<Vec<_>>(), [Created, Paused, Resumed, RunNow, RunNow]);
+    assert_eq!(edits(&world), [Created, Paused, Resumed, RunNow, RunNow]);
+}
+
+#[test]
+fn f25_what_two_owners_do_in_one_held_instant_stays_apart_in_the_history_of_edits() {
+    let mut world = World::new(NOON);
+    world.create("report", cron("* * * * *"));
+    world.step(pause("report")).unwrap().unwrap();
+    for _ in 0..3 {
+        world.restart();
+        world.step(resume("report")).unwrap().unwrap();
+        world.restart();
+        world.step(pause("report")).unwrap().unwrap();
+    }
+    use crate::schedule::EditKind::*;
+    assert_eq!(
+        edits(&world),
+        [Created, Paused, Resumed, Paused, Resumed, Paused, Resumed, Paused]
+    );
 }
 
 #[test]

@@ -222,6 +222,7 @@ impl World {
                 Row::Definition(row) => opened.definitions.push((**row).clone()),
                 Row::Cursor(row) => opened.cursors.push((**row).clone()),
                 Row::Backlog(row) => opened.backlogs.push((**row).clone()),
+                Row::Edit(row) => opened.recorded.push(((row.tenant.clone(), row.name.clone()), row.at)),
                 _ => {}
             }
         }
