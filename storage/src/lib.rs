@@ -11,5 +11,7 @@ pub mod conformance;
 pub mod fjall_store;
 pub mod keys;
 pub mod model;
+pub mod remote;
 pub mod rules;
 pub mod store;
+pub mod wire;

@@ -3,11 +3,11 @@
 //! Owns: the batch's digest (over all writes and conditions, so that a batch sent again can be told
 //! from another one). Must never: write an oversize row. Next: `batch.rs`, `wire.rs`.
 
-use super::wire::Out;
 use super::{ROW_VERSION, fate_row, job_row, schedule_row, small_rows};
 use crate::batch::{Batch, RawExpect, RawWrite};
 use crate::keys::{Kind, write_key};
 use crate::store::Bytes;
+use crate::wire::Out;
 use fencepost_core::limits::ROW_BYTES_MAX;
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::row::Row;

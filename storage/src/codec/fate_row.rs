@@ -4,7 +4,7 @@
 //! span that ends before it begins. Next: `schedule_row.rs`.
 
 use super::RowError;
-use super::wire::{In, Out};
+use crate::wire::{In, Out};
 use fencepost_core::fate::{FateCounts, FateKind, FateRow, FateSpan, Lateness};
 use fencepost_core::ids::Incarnation;
 use fencepost_core::limits::NAME_BYTES_MAX;

@@ -6,7 +6,7 @@
 
 use super::RowError;
 use super::spec::{put_spec, take_shared_spec};
-use super::wire::{In, Out, checked_time};
+use crate::wire::{In, Out, checked_time};
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{AttemptRecord, AttemptResult, FireCause, Job, JobState, Origin, Place};
 use fencepost_core::limits::{

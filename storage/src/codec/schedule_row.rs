@@ -6,7 +6,7 @@
 use super::RowError;
 use super::fate_row::{ScheduleName, put_counts, put_span, take_counts, take_span};
 use super::spec::{put_spec, take_shared_spec};
-use super::wire::{In, Out, within};
+use crate::wire::{In, Out, within};
 use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::Incarnation;
 use fencepost_core::limits::{
@@ -246,7 +246,7 @@ pub(super) fn take_cursor(name: ScheduleName, input: &mut In<'_>) -> Result<Curs
         offset: input.take()?,
         zone_version: input.text(NAME_BYTES_MAX, "zone version")?,
         kept: input.option(|input| {
-            Ok(KeptOccurrence {
+            Ok::<_, RowError>(KeptOccurrence {
                 nominal: input.time()?,
                 due: input.time()?,
                 definition: input.take()?,
@@ -302,7 +302,7 @@ pub(super) fn take_backlog(
         to: input.time()?,
         rate: input.take()?,
         backfill: input.option(|input| {
-            Ok(BackfillMark {
+            Ok::<_, RowError>(BackfillMark {
                 request: input.take()?,
                 cap: input.take()?,
             })

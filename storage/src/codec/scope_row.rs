@@ -3,10 +3,11 @@
 //! Owns: its first format. Written with each commit by the store alone. Must never: be decoded as a
 //! row of a machine. Next: `rules.rs`.
 
-use super::wire::{In, Out};
 use super::{ROW_VERSION, RowError};
 use crate::keys::parse_scope_key;
+use crate::wire::{In, Out};
 use fencepost_core::ids::{BatchNo, Epoch, Holder};
+use fencepost_core::limits::ROW_BYTES_MAX;
 use fencepost_core::row::ScopeRow;
 
 /// The value of a scope row.
@@ -22,7 +23,7 @@ pub fn encode_scope(row: &ScopeRow) -> Vec<u8> {
 /// The scope row under `key`.
 pub fn decode_scope(key: &[u8], value: &[u8]) -> Result<ScopeRow, RowError> {
     let scope = parse_scope_key(key).ok_or(RowError::Illegal("scope key"))?;
-    let mut input = In::new(value)?;
+    let mut input = In::new(value, ROW_BYTES_MAX)?;
     match input.fixed::<1>()?[0] {
         ROW_VERSION => {}
         newer => return Err(RowError::Newer(newer)),

@@ -3,8 +3,8 @@
 //! Owns: their first format. Must never: repeat what the key says. Next: `scope_row.rs`.
 
 use super::RowError;
-use super::wire::{In, Out, within};
 use crate::keys::{key_bytes, parse_key};
+use crate::wire::{In, Out, within};
 use fencepost_core::ids::{Epoch, Generation, JobId, Scope, ShardId, ShardMap};
 use fencepost_core::limits::{ERROR_BYTES_MAX, SHARD_COUNT_MAX};
 use fencepost_core::name::Name;

@@ -4,7 +4,7 @@
 //! default (see `mod.rs`). Next: `job_row.rs`.
 
 use super::RowError;
-use super::wire::{In, Out, within};
+use crate::wire::{In, Out, within};
 use fencepost_core::job::{Delivery, JobSpec, RetryPolicy};
 use fencepost_core::limits::{
     ARGV_BYTES_MAX, ARGV_COUNT_MAX, ATTEMPT_COUNT_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, PRIORITY_MAX, TAG_COUNT_MAX,
@@ -131,7 +131,7 @@ fn constant(text: &str) -> Result<Name, RowError> {
 }
 
 fn name_or(input: &mut In<'_>, present: bool, default: &str) -> Result<Name, RowError> {
-    if present { input.name() } else { constant(default) }
+    if present { Ok(input.name()?) } else { constant(default) }
 }
 
 fn take_retry(input: &mut In<'_>) -> Result<RetryPolicy, RowError> {
