@@ -12,6 +12,7 @@ pub mod cli;
 pub mod clock;
 pub mod gateway;
 pub mod guard;
+pub mod mesh;
 pub mod net;
 pub mod node;
 #[cfg(madsim)]

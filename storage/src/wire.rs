@@ -7,7 +7,7 @@
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bincode::enc::write::Writer;
 use bincode::enc::{Encode, EncoderImpl};
-use bincode::error::EncodeError;
+use bincode::error::{DecodeError, EncodeError};
 use fencepost_core::ids::{Epoch, Generation, Incarnation, Token, WorkerId};
 use fencepost_core::limits::ROW_BYTES_MAX;
 use fencepost_core::name::Name;
@@ -32,7 +32,7 @@ pub enum WireError {
     Trailing(usize),
     /// A field cannot be read.
     #[error("it cannot be decoded: {0}")]
-    Undecodable(String),
+    Undecodable(&'static str),
     /// A field has a value that cannot be.
     #[error("it holds an illegal value: {0}")]
     Illegal(&'static str),
@@ -145,8 +145,8 @@ impl<'a> In<'a> {
 
     /// One value of a type that bincode knows.
     pub fn take<T: bincode::BorrowDecode<'a, ()>>(&mut self) -> Result<T, WireError> {
-        let (value, read) = bincode::borrow_decode_from_slice::<T, Config>(self.0, CONFIG)
-            .map_err(|error| WireError::Undecodable(error.to_string()))?;
+        let (value, read) =
+            bincode::borrow_decode_from_slice::<T, Config>(self.0, CONFIG).map_err(|error| plain(&error))?;
         self.0 = self.0.get(read..).unwrap_or(&[]);
         Ok(value)
     }
@@ -269,6 +269,18 @@ impl<'a> In<'a> {
             return Err(WireError::Illegal(what).into());
         }
         (0..count).map(|_| take(self)).collect()
+    }
+}
+
+/// In words; the library's own text is for its developers.
+fn plain(error: &DecodeError) -> WireError {
+    match error {
+        DecodeError::UnexpectedEnd { .. } => WireError::Short,
+        DecodeError::LimitExceeded => WireError::Undecodable("a length beyond its limit"),
+        DecodeError::Utf8 { .. } => WireError::Undecodable("text that is not UTF-8"),
+        DecodeError::InvalidBooleanValue(_) => WireError::Undecodable("neither yes nor no"),
+        DecodeError::InvalidIntegerType { .. } => WireError::Undecodable("a number too large for its field"),
+        _ => WireError::Undecodable("a field of another form"),
     }
 }
 

@@ -23,6 +23,11 @@ pub fn spawn_local(future: impl Future<Output = ()> + 'static) {
     actix_rt::spawn(future);
 }
 
+/// Runs a future on the current runtime, in both worlds.
+pub fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(future);
+}
+
 /// Starts an actor on this thread: the only way in this codebase, so that the simulator schedules it.
 pub fn start_actor<A: actix::Actor<Context = actix::Context<A>>>(actor: A) -> actix::Addr<A> {
     let running = actix::Context::new().into_future(actor);

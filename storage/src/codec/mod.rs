@@ -53,7 +53,7 @@ pub enum RowError {
     Trailing(usize),
     /// A field cannot be read.
     #[error("the row cannot be decoded: {0}")]
-    Undecodable(String),
+    Undecodable(&'static str),
     /// A field has a value that cannot be.
     #[error("the row holds an illegal value: {0}")]
     Illegal(&'static str),

@@ -1,0 +1,139 @@
+//! Keeps a connection to one address, making it anew whenever it breaks.
+//!
+//! Owns: greeting as a dialer and the pauses between tries. Must never: give up, or take a refusal for
+//! the other node's death. Next: `link.rs`, `greeting.rs`.
+
+use crate::chance::draw_u64;
+use crate::mesh::MeshParts;
+use crate::mesh::frame::{
+    Frame, FrameError, FrameKind, GREETING, Origin, PROTOCOL, PROTOCOL_OLDEST, read_frame, write_frame,
+};
+use crate::mesh::greeting::{Hello, RefusedGreeting, Welcome};
+use crate::mesh::link::{self, Link};
+use crate::mesh::peer::Peer;
+use crate::net::rt;
+use fencepost_core::limits::{GREETING_BYTES_MAX, GREETING_MS, REDIAL_MS, REDIAL_MS_MAX};
+use fencepost_core::time::Span;
+use fencepost_storage::wire::WireError;
+use futures_util::future::{Either, select};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Why a connection was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// Not reached, or no frame came.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// Not in time.
+    #[error("no connection in time")]
+    Late,
+    /// The other node said no.
+    #[error("refused: {0}")]
+    Refused(#[from] RefusedGreeting),
+    /// Its greeting cannot be read.
+    #[error("the greeting cannot be read: {0}")]
+    Greeting(#[from] WireError),
+    /// Its greeting is not one.
+    #[error("the other side greets with another frame")]
+    NoGreeting,
+}
+
+impl From<io::Error> for DialError {
+    fn from(error: io::Error) -> DialError {
+        DialError::Frame(error.into())
+    }
+}
+
+/// A peer at this address, `host:port`, connected to from now on until it is closed.
+pub fn dial(parts: Arc<MeshParts>, address: String) -> Peer {
+    let peer = Peer::new(parts.clock.clone());
+    let dialed = peer.clone();
+    rt::spawn(async move { keep(&parts, &dialed, &address).await });
+    peer
+}
+
+async fn keep(parts: &Arc<MeshParts>, peer: &Peer, address: &str) {
+    let mut pause = REDIAL_MS;
+    while !peer.shared.queue.is_closed() {
+        match connect(parts, address).await {
+            Ok(link) => {
+                tracing::info!(address, node = %link.facts.node, "connected");
+                pause = REDIAL_MS;
+                let end = link::run(parts, peer, link).await;
+                tracing::info!(address, reason = %end, "connection ended");
+            }
+            Err(error) => {
+                parts.counts.refused.add();
+                tracing::debug!(address, %error, "not connected");
+            }
+        }
+        // Half of the pause is drawn, so that many nodes do not come back in one instant.
+        let drawn = draw_u64(&*parts.chance) % (pause / 2).max(1);
+        parts.clock.sleep(Span::from_millis(pause / 2 + drawn)).await;
+        pause = (pause * 2).min(REDIAL_MS_MAX);
+    }
+}
+
+async fn connect(parts: &Arc<MeshParts>, address: &str) -> Result<Link<TcpStream>, DialError> {
+    let connecting = async {
+        let stream = TcpStream::connect(address).await?;
+        let _ = stream.set_nodelay(true);
+        greet(parts, stream).await
+    };
+    let late = parts.clock.sleep(Span::from_millis(GREETING_MS));
+    match select(pin!(connecting), late).await {
+        Either::Left((made, _)) => made,
+        Either::Right(((), _)) => Err(DialError::Late),
+    }
+}
+
+/// Greets over a connected stream.
+async fn greet<S: AsyncRead + AsyncWrite + Unpin>(parts: &Arc<MeshParts>, mut stream: S) -> Result<Link<S>, DialError> {
+    let hello = Hello {
+        oldest: PROTOCOL_OLDEST,
+        newest: PROTOCOL,
+        cell: parts.cell,
+        facts: parts.facts.clone(),
+    };
+    let origin = Origin {
+        version: GREETING,
+        cell: parts.cell.unwrap_or(0),
+        sender: parts.facts.boot,
+        link: 0,
+    };
+    let mut out = Vec::new();
+    write_frame(FrameKind::Hello, &origin, 0, &hello.encode(), &mut out);
+    stream.write_all(&out).await?;
+    stream.flush().await?;
+    let answer = read_frame(&mut stream, &parts.clock, GREETING_BYTES_MAX).await?;
+    let welcome = welcome_of(&answer)?;
+    hello.check_cell(welcome.cell)?;
+    if !(PROTOCOL_OLDEST..=PROTOCOL).contains(&welcome.version) {
+        return Err(FrameError::Version(welcome.version).into());
+    }
+    let cell = parts.cell.or(welcome.cell).unwrap_or(0);
+    let stamped = |sender| Origin {
+        version: welcome.version,
+        cell,
+        sender,
+        link: welcome.link,
+    };
+    Ok(Link {
+        stream,
+        ours: stamped(parts.facts.boot),
+        theirs: stamped(welcome.facts.boot),
+        facts: welcome.facts,
+    })
+}
+
+fn welcome_of(frame: &Frame) -> Result<Welcome, DialError> {
+    match frame.kind {
+        FrameKind::Welcome => Ok(Welcome::decode(&frame.payload)?),
+        FrameKind::Refused => Err(RefusedGreeting::decode(&frame.payload)?.into()),
+        _ => Err(DialError::NoGreeting),
+    }
+}

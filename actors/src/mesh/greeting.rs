@@ -1,0 +1,160 @@
+//! The greeting of a connection: who dials, who listens, under which version.
+//!
+//! Owns: the three messages and the checks of a listener. Must never: take a node into a cell that is
+//! not its own. Next: `listen.rs`, `dial.rs`.
+
+use crate::mesh::frame::{PROTOCOL, PROTOCOL_OLDEST};
+use crate::mesh::{NodeFacts, Roles};
+use fencepost_core::limits::GREETING_BYTES_MAX;
+use fencepost_storage::wire::{In, Out, WireError};
+
+/// What a dialer says first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Oldest version it understands.
+    pub oldest: u16,
+    /// Newest version it understands.
+    pub newest: u16,
+    /// Its cell, if it knows it.
+    pub cell: Option<u128>,
+    /// Who it is.
+    pub facts: NodeFacts,
+}
+
+/// What a listener answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The version to speak.
+    pub version: u16,
+    /// The listener's cell, if it knows it.
+    pub cell: Option<u128>,
+    /// Who it is.
+    pub facts: NodeFacts,
+    /// Number of the connection.
+    pub link: u64,
+}
+
+/// Why a listener does not take a dialer, with a stable code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why} ({code})")]
+pub struct RefusedGreeting {
+    /// Stable.
+    pub code: String,
+    /// For people, with the next step.
+    pub why: String,
+}
+
+impl Hello {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut out = Out::new(&mut bytes);
+        out.put(self.oldest).put(self.newest);
+        put_cell(&mut out, self.cell);
+        put_facts(&mut out, &self.facts);
+        bytes
+    }
+
+    /// From bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Hello, WireError> {
+        let mut input = In::new(bytes, GREETING_BYTES_MAX)?;
+        let hello = Hello {
+            oldest: input.take()?,
+            newest: input.take()?,
+            cell: input.option(In::take)?,
+            facts: take_facts(&mut input)?,
+        };
+        input.end()?;
+        Ok(hello)
+    }
+
+    /// The newest version that both understand.
+    pub fn common_version(&self) -> Result<u16, RefusedGreeting> {
+        let version = self.newest.min(PROTOCOL);
+        if version < self.oldest.max(PROTOCOL_OLDEST) {
+            return Err(RefusedGreeting {
+                code: "protocol-version".to_owned(),
+                why: format!(
+                    "this node speaks protocol versions {PROTOCOL_OLDEST} to {PROTOCOL}, the other {} to {}: upgrade one \
+                     version at a time",
+                    self.oldest, self.newest
+                ),
+            });
+        }
+        Ok(version)
+    }
+
+    /// Refuses a node of another cell.
+    pub fn check_cell(&self, cell: Option<u128>) -> Result<(), RefusedGreeting> {
+        match (self.cell, cell) {
+            (Some(theirs), Some(ours)) if theirs != ours => Err(RefusedGreeting {
+                code: "other-cell".to_owned(),
+                why: format!("this node is of cell {ours:032x}, the other of cell {theirs:032x}: check the addresses"),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Welcome {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut out = Out::new(&mut bytes);
+        out.put(self.version).put(self.link);
+        put_cell(&mut out, self.cell);
+        put_facts(&mut out, &self.facts);
+        bytes
+    }
+
+    /// From bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Welcome, WireError> {
+        let mut input = In::new(bytes, GREETING_BYTES_MAX)?;
+        let welcome = Welcome {
+            version: input.take()?,
+            link: input.take()?,
+            cell: input.option(In::take)?,
+            facts: take_facts(&mut input)?,
+        };
+        input.end()?;
+        Ok(welcome)
+    }
+}
+
+impl RefusedGreeting {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        Out::new(&mut bytes).text(&self.code).text(&self.why);
+        bytes
+    }
+
+    /// From bytes.
+    pub fn decode(bytes: &[u8]) -> Result<RefusedGreeting, WireError> {
+        let mut input = In::new(bytes, GREETING_BYTES_MAX)?;
+        let refused = RefusedGreeting {
+            code: input.string(64, "code")?,
+            why: input.string(1_024, "reason")?,
+        };
+        input.end()?;
+        Ok(refused)
+    }
+}
+
+fn put_cell(out: &mut Out<'_>, cell: Option<u128>) {
+    out.option(cell, |out, cell| {
+        out.put(cell);
+    });
+}
+
+fn put_facts(out: &mut Out<'_>, facts: &NodeFacts) {
+    out.name(&facts.node).put(facts.boot).put(facts.roles.bits());
+}
+
+fn take_facts(input: &mut In<'_>) -> Result<NodeFacts, WireError> {
+    Ok(NodeFacts {
+        node: input.name()?,
+        boot: input.take()?,
+        roles: Roles::from_bits(input.take()?),
+    })
+}

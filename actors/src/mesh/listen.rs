@@ -1,0 +1,201 @@
+//! Takes connections of other nodes.
+//!
+//! Owns: greeting as a listener, and the bound on connections. Loopback only: beyond it a listener
+//! needs certificates. Must never: spend more on a stranger than a greeting. Next: `link.rs`.
+
+use crate::chance::draw_u64;
+use crate::mesh::MeshParts;
+use crate::mesh::frame::{FrameError, FrameKind, GREETING, Origin, read_frame, write_frame};
+use crate::mesh::greeting::{Hello, RefusedGreeting, Welcome};
+use crate::mesh::link::{self, Link};
+use crate::mesh::peer::Peer;
+use crate::net::rt;
+use fencepost_core::limits::{GREETING_BYTES_MAX, GREETING_MS, LINK_COUNT_MAX};
+use fencepost_core::time::Span;
+use futures_util::future::{Either, select};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+
+/// Pause after a connection could not be accepted: out of file handles, say.
+const ACCEPT_PAUSE: Span = Span::from_millis(100);
+
+/// A bound listener that takes no connection yet.
+pub struct MeshListener {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// Why a listener was not bound.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Other machines could reach it.
+    #[error("nodes listen on a loopback address only, not on {0}: certificates are not supported yet")]
+    Beyond(SocketAddr),
+    /// In use, say.
+    #[error("cannot listen on {address}: {error}")]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+impl MeshListener {
+    /// Binds.
+    ///
+    /// # Errors
+    /// The address is not loopback, or cannot be bound.
+    pub async fn bind(address: SocketAddr) -> Result<MeshListener, ListenError> {
+        // In the simulated world every node has an address of its own.
+        if cfg!(not(madsim)) && !address.ip().is_loopback() {
+            return Err(ListenError::Beyond(address));
+        }
+        let failed = |error| ListenError::Bind { address, error };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(MeshListener { listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes connections until told to stop.
+    pub async fn serve(self, parts: Arc<MeshParts>, mut stop: watch::Receiver<bool>) {
+        let slots = Arc::new(Semaphore::new(LINK_COUNT_MAX));
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stopped| *stopped) => return,
+                accepted = async {
+                    let slot = slots.clone().acquire_owned().await.map_err(io::Error::other)?;
+                    let (stream, _) = self.listener.accept().await?;
+                    Ok::<_, io::Error>((stream, slot))
+                } => accepted,
+            };
+            match accepted {
+                Ok((stream, slot)) => {
+                    let (parts, stop) = (parts.clone(), stop.clone());
+                    rt::spawn(async move {
+                        take(&parts, stream, stop).await;
+                        drop(slot);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection of a node could not be accepted");
+                    parts.clock.sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+async fn take(parts: &Arc<MeshParts>, stream: TcpStream, mut stop: watch::Receiver<bool>) {
+    let _ = stream.set_nodelay(true);
+    let late = parts.clock.sleep(Span::from_millis(GREETING_MS));
+    let link = match select(pin!(greet(parts, stream)), late).await {
+        Either::Left((Ok(link), _)) => link,
+        Either::Left((Err(error), _)) => {
+            parts.counts.refused.add();
+            tracing::debug!(%error, "connection not taken");
+            return;
+        }
+        Either::Right(((), _)) => {
+            parts.counts.refused.add();
+            return;
+        }
+    };
+    tracing::info!(node = %link.facts.node, "a node connected");
+    let node = link.facts.node.clone();
+    let peer = Peer::new(parts.clock.clone());
+    let ended = {
+        let running = pin!(link::run(parts, &peer, link));
+        let stopped = pin!(stop.wait_for(|stopped| *stopped));
+        match select(running, stopped).await {
+            Either::Left((end, _)) => end.to_string(),
+            Either::Right(_) => "this node stops".to_owned(),
+        }
+    };
+    peer.close();
+    tracing::info!(%node, reason = ended, "a node's connection ended");
+}
+
+#[derive(Debug, thiserror::Error)]
+enum GreetError {
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error("refused: {0}")]
+    Refused(#[from] RefusedGreeting),
+}
+
+impl From<io::Error> for GreetError {
+    fn from(error: io::Error) -> GreetError {
+        GreetError::Frame(error.into())
+    }
+}
+
+async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
+    parts: &Arc<MeshParts>,
+    mut stream: S,
+) -> Result<Link<S>, GreetError> {
+    let first = read_frame(&mut stream, &parts.clock, GREETING_BYTES_MAX).await?;
+    let judged = judge(parts, first.kind, &first.payload);
+    let link = draw_u64(&*parts.chance);
+    let mut origin = Origin {
+        version: GREETING,
+        cell: parts.cell.unwrap_or(0),
+        sender: parts.facts.boot,
+        link: 0,
+    };
+    let mut out = Vec::new();
+    match &judged {
+        Ok((_, version)) => {
+            let welcome = Welcome {
+                version: *version,
+                cell: parts.cell,
+                facts: parts.facts.clone(),
+                link,
+            };
+            origin.link = link;
+            write_frame(FrameKind::Welcome, &origin, 0, &welcome.encode(), &mut out);
+        }
+        Err(refused) => write_frame(FrameKind::Refused, &origin, 0, &refused.encode(), &mut out),
+    }
+    stream.write_all(&out).await?;
+    stream.flush().await?;
+    let (hello, version) = judged?;
+    let cell = hello.cell.or(parts.cell).unwrap_or(0);
+    let stamped = |sender| Origin {
+        version,
+        cell,
+        sender,
+        link,
+    };
+    Ok(Link {
+        stream,
+        ours: stamped(parts.facts.boot),
+        theirs: stamped(hello.facts.boot),
+        facts: hello.facts,
+    })
+}
+
+fn judge(parts: &MeshParts, kind: FrameKind, payload: &[u8]) -> Result<(Hello, u16), RefusedGreeting> {
+    let refused = |why: String| RefusedGreeting {
+        code: "bad-greeting".to_owned(),
+        why,
+    };
+    if kind != FrameKind::Hello {
+        return Err(refused("the first frame of a connection is a greeting".to_owned()));
+    }
+    let hello = Hello::decode(payload).map_err(|error| refused(error.to_string()))?;
+    let version = hello.common_version()?;
+    hello.check_cell(parts.cell)?;
+    Ok((hello, version))
+}

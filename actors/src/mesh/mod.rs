@@ -1,0 +1,102 @@
+//! The mesh: connections between nodes, and calls over them.
+//!
+//! Owns: frames, greeting, queues, reconnecting. A message is a hint or a call whose answer may be
+//! lost; nothing here is proof of anything, least of all the end of a connection (PROTOCOL,
+//! foundations). Must never: know what a service's messages mean, or hold a decision. Next:
+//! `peer.rs` (calls), `link.rs` (a connection at work), `dial.rs`, `listen.rs`, `frame.rs`.
+
+pub mod counts;
+pub mod dial;
+pub mod envelope;
+pub mod frame;
+pub mod greeting;
+pub mod link;
+pub mod listen;
+pub mod peer;
+mod queue;
+pub mod store_link;
+
+use crate::chance::SharedChance;
+use crate::clock::SharedClock;
+use counts::MeshCounts;
+use envelope::ServiceId;
+use fencepost_core::name::Name;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a node does, as a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Roles(u8);
+
+impl Roles {
+    /// Holds the store.
+    pub const STORE: Roles = Roles(1);
+    /// Owns shards.
+    pub const SCHEDULER: Roles = Roles(2);
+    /// Runs attempts.
+    pub const WORKER: Roles = Roles(4);
+    /// Serves the API.
+    pub const GATEWAY: Roles = Roles(8);
+    /// Assigns shards.
+    pub const COORDINATOR: Roles = Roles(16);
+    /// Everything.
+    pub const ALL: Roles = Roles(31);
+
+    /// Both sets together.
+    pub const fn with(self, other: Roles) -> Roles {
+        Roles(self.0 | other.0)
+    }
+
+    /// Whether one of these is among them.
+    pub const fn has_any(self, of: Roles) -> bool {
+        self.0 & of.0 != 0
+    }
+
+    /// As a number, for messages.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// From a number; roles of later builds are left out.
+    pub const fn from_bits(bits: u8) -> Roles {
+        Roles(bits & Roles::ALL.0)
+    }
+}
+
+/// Who a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// Its name.
+    pub node: Name,
+    /// Nonce of this start of its process.
+    pub boot: u64,
+    /// What it does.
+    pub roles: Roles,
+}
+
+/// What a node offers to others over the mesh.
+pub trait Service: Send + Sync + 'static {
+    /// Whether a node of these roles may use it.
+    fn is_open_to(&self, roles: Roles) -> bool;
+    /// Answers a call. What must keep the order of calls is done here, not when the future is polled.
+    fn call(&self, from: &NodeFacts, body: &[u8]) -> BoxFuture<'static, Vec<u8>>;
+    /// Takes a message without an answer: a hint.
+    fn tell(&self, from: &NodeFacts, body: &[u8]);
+}
+
+/// What all connections of a node share.
+pub struct MeshParts {
+    /// The cell, if this node knows it.
+    pub cell: Option<u128>,
+    /// Who this node is.
+    pub facts: NodeFacts,
+    /// Its clocks.
+    pub clock: SharedClock,
+    /// Its chance.
+    pub chance: SharedChance,
+    /// What it offers.
+    pub services: BTreeMap<ServiceId, Arc<dyn Service>>,
+    /// What happened so far.
+    pub counts: MeshCounts,
+}
