@@ -275,7 +275,7 @@ async fn half_a_frame_then_silence_is_closed_within_ten_seconds() {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        assert!(LINK_SILENT_MS <= 10_000);
+        const { assert!(LINK_SILENT_MS <= 10_000) };
         hand.advance(Span::from_millis(LINK_SILENT_MS));
         assert!(
             matches!(reading.await.unwrap(), Err(FrameError::Silent)),

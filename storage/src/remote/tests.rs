@@ -225,11 +225,15 @@ async fn facts_are_shown_once_they_were_asked_for() {
 
 /// One of every kind of call and answer.
 fn messages() -> (Vec<StoreCall>, Vec<Answered>) {
+    let answered = sample_answers().into_iter().enumerate().map(|(at, answer)| Answered {
+        is_full: at % 2 == 1,
+        answer,
+    });
+    (sample_calls(), answered.collect())
+}
+
+fn sample_calls() -> Vec<StoreCall> {
     let scope = Scope::Shard(ShardId(258));
-    let stated = Stated {
-        time: StoreTime(1_795_000_000_000_000),
-        doubt: true,
-    };
     let writes: Vec<Write> = samples::rows()
         .into_iter()
         .take(3)
@@ -239,7 +243,7 @@ fn messages() -> (Vec<StoreCall>, Vec<Answered>) {
         })
         .chain([Write::Delete(RowKey::Cell), assignment(3)])
         .collect();
-    let calls = vec![
+    vec![
         StoreCall::Open(open_request(9, 3)),
         StoreCall::Epoch(scope),
         StoreCall::Commit(Commit {
@@ -260,7 +264,14 @@ fn messages() -> (Vec<StoreCall>, Vec<Answered>) {
         }),
         StoreCall::Now(Scope::Coordinator),
         StoreCall::Facts,
-    ];
+    ]
+}
+
+fn sample_answers() -> Vec<StoreAnswer> {
+    let stated = Stated {
+        time: StoreTime(1_795_000_000_000_000),
+        doubt: true,
+    };
     let facts = StoreFacts {
         engine: "fjall".to_owned(),
         folder: Some("/data".to_owned()),
@@ -281,7 +292,8 @@ fn messages() -> (Vec<StoreCall>, Vec<Answered>) {
         Committed::Unavailable(word()),
         Committed::Unknown(word()),
     ];
-    let answers = [
+    let mut answers: Vec<StoreAnswer> = committed.map(StoreAnswer::Committed).into();
+    answers.extend([
         StoreAnswer::Opened(Ok(opened)),
         StoreAnswer::Opened(Err(OpenError::Moved { current: Epoch(6) })),
         StoreAnswer::Opened(Err(OpenError::NotAssigned)),
@@ -294,13 +306,8 @@ fn messages() -> (Vec<StoreCall>, Vec<Answered>) {
         StoreAnswer::Facts(facts, 1 << 100),
         StoreAnswer::Unavailable(word()),
         StoreAnswer::NotUnderstood(word()),
-    ];
-    let answers = committed.map(StoreAnswer::Committed).into_iter().chain(answers);
-    let answered = answers.enumerate().map(|(at, answer)| Answered {
-        is_full: at % 2 == 1,
-        answer,
-    });
-    (calls, answered.collect())
+    ]);
+    answers
 }
 
 fn hex(bytes: &[u8]) -> String {
