@@ -28,6 +28,8 @@ pub const APART_JOBS_MAX: usize = 256;
 pub const APART_BYTES_MAX: usize = 8 << 20;
 /// After this long a job that runs apart is taken for harmless, and the next one may start.
 pub const APART_MS: u64 = 5_000;
+/// So many of them that were taken for harmless let one more start at a time.
+pub const APART_PROOFS_PER_PLACE: u32 = 2;
 /// Deaths in a trial of its own that put a schedule into quarantine.
 pub const TRIAL_DEATHS_MAX: u32 = 2;
 /// First pause of a shard whose owners died young, doubled for each further one.
@@ -36,6 +38,8 @@ pub const YOUNG_DEATH_PAUSE_MS: u64 = 250;
 pub const YOUNG_DEATH_PAUSE_MS_MAX: u64 = 8_000;
 /// Schedules of one shard; all of them are held in memory.
 pub const SCHEDULES_PER_SHARD_MAX: usize = 100_000;
+/// Bytes of their definitions, payloads and earlier versions included; beyond it creations and edits are refused.
+pub const SCHEDULES_PER_SHARD_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of a job's payload.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
@@ -380,6 +384,8 @@ pub const GRACE_MS: u64 = 10_000;
 
 const _: () = assert!(CONNECT_MS * (CONNECT_TRIES_MAX as u64) < ATTEMPT_TIMEOUT_MS);
 const _: () = assert!(OUTPUT_TAIL_BYTES_MAX <= ANSWER_BODY_BYTES_MAX);
+const _: () = assert!(SCHEDULES_PER_SHARD_MAX * 640 <= SCHEDULES_PER_SHARD_BYTES_MAX);
+const _: () = assert!(PAYLOAD_BYTES_MAX * 16 <= SCHEDULES_PER_SHARD_BYTES_MAX);
 const _: () = assert!(RETRY_AFTER_MS_MAX <= BACKOFF_CAP_MS_MAX);
 const _: () = assert!(GRACE_MS <= GRACE_MS_MAX);
 const _: () = assert!(OFFER_REPEAT_MS * (OFFER_REPEATS_MAX as u64 + 1) + LEASE_MARGIN_MS < LEASE_MS);

@@ -19,6 +19,7 @@ pub(super) struct Index {
     free: Vec<Place>,
     due: BTreeSet<(StoreTime, Place)>,
     releases: BTreeSet<(Monotonic, Place)>,
+    bytes: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -27,11 +28,17 @@ struct Entry {
     /// As entered in the sets.
     due: Option<StoreTime>,
     release: Option<Monotonic>,
+    bytes: usize,
 }
 
 impl Index {
     pub(super) fn len(&self) -> usize {
         self.names.len()
+    }
+
+    /// Bytes of all definitions, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn find(&self, name: &(Name, Name)) -> Option<Place> {
@@ -63,6 +70,7 @@ impl Index {
             live: Box::new(live),
             due: None,
             release: None,
+            bytes: 0,
         };
         let place = self.free.pop().unwrap_or(self.places.len());
         self.enter(place, &mut entry);
@@ -125,6 +133,8 @@ impl Index {
                 .filter_map(|(place, entry)| Some((place, entry.as_ref()?)))
         };
         assert_eq!(entries().count(), self.names.len(), "every schedule has a name");
+        let bytes: usize = entries().map(|(_, entry)| entry.live.weight()).sum();
+        assert_eq!(bytes, self.bytes, "bytes are counted");
         for (place, entry) in entries() {
             assert_eq!(
                 entry.due,
@@ -150,11 +160,14 @@ impl Index {
     fn enter(&mut self, place: Place, entry: &mut Entry) {
         entry.due = entry.live.plan.map(|plan| plan.due);
         entry.release = entry.live.next_release();
+        entry.bytes = entry.live.weight();
+        self.bytes += entry.bytes;
         self.due.extend(entry.due.map(|due| (due, place)));
         self.releases.extend(entry.release.map(|at| (at, place)));
     }
 
     fn leave(&mut self, place: Place, entry: &Entry) {
+        self.bytes -= entry.bytes;
         if let Some(due) = entry.due {
             self.due.remove(&(due, place));
         }

@@ -48,6 +48,14 @@ pub(super) struct Planned {
 }
 
 impl Live {
+    /// Bytes of its definitions, roughly: each version is kept for as long as a fate names it.
+    pub(super) fn weight(&self) -> usize {
+        self.versions
+            .values()
+            .map(|version| version.definition.spec.job.weight())
+            .sum()
+    }
+
     /// The current version; `None` only in quarantine.
     pub(super) fn current(&self) -> Option<Arc<Version>> {
         self.versions.get(&self.cursor.definition).map(Arc::clone)

@@ -2,6 +2,7 @@
 //!
 //! Owns: the wording. Must never: decide.
 
+use crate::limits::SCHEDULES_PER_SHARD_BYTES_MAX;
 use crate::refusal::{Refusal, RefusalKind};
 
 pub(super) fn not_found(name: &str) -> Refusal {
@@ -40,6 +41,17 @@ pub(super) fn too_many(limit: usize) -> Refusal {
         detail,
         "delete schedules that are no longer needed",
     )
+}
+
+/// Memory is bounded whatever the payloads are (P7).
+pub(super) fn need_memory(held: usize, more: usize) -> Result<(), Refusal> {
+    if held + more <= SCHEDULES_PER_SHARD_BYTES_MAX {
+        return Ok(());
+    }
+    let limit = SCHEDULES_PER_SHARD_BYTES_MAX >> 20;
+    let detail = format!("the definitions of this shard's schedules would take more than {limit} MiB");
+    let hint = "delete schedules that are no longer needed, or send less: a payload can name where its data lies";
+    Err(Refusal::new(RefusalKind::Limited, "schedules_bytes_limit", detail, hint).at("job.payload"))
 }
 
 pub(super) fn unsettled(doubt: bool) -> Refusal {

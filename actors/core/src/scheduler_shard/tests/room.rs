@@ -2,10 +2,11 @@
 
 use super::world::*;
 use crate::fate::FateKind::*;
-use crate::limits::{BATCH_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use crate::limits::{BATCH_BYTES_MAX, PAYLOAD_BYTES_MAX, SCHEDULES_PER_SHARD_BYTES_MAX};
 use crate::machine::ReplyTo;
 use crate::refusal::RefusalKind;
 use crate::row::Row;
+use crate::schedule::PendingFate;
 use crate::scheduler_shard::io::ScheduleInput;
 use crate::target::{Payload, PayloadKind};
 use crate::time::Span;
@@ -127,4 +128,43 @@ fn f33_the_fires_of_one_step_are_bounded_by_bytes() {
     }
     assert_eq!(world.jobs.len(), 20);
     assert!(world.machine.next_wake().mono.is_none_or(|at| at > world.now.mono));
+}
+
+#[test]
+fn f33_definitions_in_memory_are_bounded_by_bytes_and_a_delete_makes_room() {
+    let mut world = World::new(NOON);
+    let mut spec = cron("@yearly");
+    let job = Arc::make_mut(&mut spec.job);
+    job.payload = Payload {
+        kind: PayloadKind::Bytes,
+        bytes: vec![0; PAYLOAD_BYTES_MAX].into(),
+    };
+    let fits = SCHEDULES_PER_SHARD_BYTES_MAX / spec.job.weight();
+    for number in 0..fits {
+        world.create(&format!("s{number}"), spec.clone());
+    }
+    let refused = world.try_create("more", spec.clone(), false).unwrap_err();
+    let told = (refused.kind, refused.code);
+    assert_eq!(told, (RefusalKind::Limited, "schedules_bytes_limit"));
+    let edit = |world: &mut World, spec| {
+        let input = ScheduleInput::Edit {
+            reply: ReplyTo(1),
+            name: name("s0"),
+            if_match: None,
+            spec: Box::new(spec),
+            pending: PendingFate::Retime,
+            dry_run: false,
+        };
+        world.step(input).unwrap()
+    };
+    // The version before stays for as long as a fate names it.
+    assert_eq!(
+        edit(&mut world, spec.clone()).unwrap_err().code,
+        "schedules_bytes_limit"
+    );
+    world.create("small", cron("@yearly"));
+    assert!(edit(&mut world, cron("@daily")).is_ok());
+    world.step(delete("s1")).unwrap().unwrap();
+    world.create("more", spec);
+    world.machine.check();
 }
