@@ -1,4 +1,4 @@
-//! Jobs whose worker was lost while they ran: each worker gets one of them at a time, so that what kills
+//! Jobs whose worker was lost while they ran: each worker gets a few of them at a time, at first one, so that what kills
 //! its workers is charged for it and the innocent beside it is not charged again (BEH-R02).
 //!
 //! Owns: those of them that are due, in memory; their rows lie in the wait range. Must never: hold more
@@ -6,17 +6,35 @@
 
 use super::waiting::WaitKey;
 use super::window::cost_of;
-use crate::job::Job;
+use crate::job::{AttemptResult, Job};
 use crate::limits::{APART_BYTES_MAX, APART_JOBS_MAX};
 use crate::name::Name;
+use crate::time::StoreTime;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Due jobs that run apart, the one that waits longest first.
+/// Due jobs that run apart.
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Apart {
     jobs: BTreeMap<WaitKey, Arc<Job>>,
+    line: BTreeSet<(Suspicion, WaitKey)>,
     cost: usize,
+}
+
+/// Who goes first: what lost most workers, then what was granted last before it lost one. What kills its
+/// worker soon is found before those that had long been running beside it, and does not meet them again.
+/// Of those granted together the most urgent goes first, then the one that waits longest.
+type Suspicion = (Reverse<usize>, Reverse<Option<StoreTime>>, u8);
+
+fn suspicion(job: &Job) -> Suspicion {
+    let lost = || {
+        job.attempts
+            .iter()
+            .filter(|attempt| attempt.result == AttemptResult::WorkerLost)
+    };
+    let granted_at = lost().map(|attempt| attempt.granted_at).max();
+    (Reverse(lost().count()), Reverse(granted_at), job.spec.priority)
 }
 
 impl Apart {
@@ -28,6 +46,7 @@ impl Apart {
             return false;
         }
         self.cost += cost;
+        self.line.insert((suspicion(job), key));
         self.jobs.insert(key, Arc::clone(job));
         true
     }
@@ -44,13 +63,17 @@ impl Apart {
     }
 
     fn first(&self, only: &BTreeSet<Name>) -> Option<WaitKey> {
-        let fits = |job: &Job| only.is_empty() || only.contains(&job.spec.queue);
-        self.jobs.iter().find(|(_, job)| fits(job)).map(|(key, _)| *key)
+        let fits = |key: &WaitKey| {
+            let job = self.jobs.get(key);
+            only.is_empty() || job.is_some_and(|job| only.contains(&job.spec.queue))
+        };
+        self.line.iter().map(|(_, key)| *key).find(fits)
     }
 
     /// Takes a job out whose row is being deleted.
     pub(super) fn remove(&mut self, key: &WaitKey) -> Option<Arc<Job>> {
         let job = self.jobs.remove(key)?;
+        self.line.remove(&(suspicion(&job), *key));
         self.cost -= cost_of(&job);
         Some(job)
     }
@@ -61,6 +84,8 @@ impl Apart {
             return false;
         };
         self.cost = self.cost + cost_of(job) - cost_of(before);
+        self.line.remove(&(suspicion(before), *key));
+        self.line.insert((suspicion(job), *key));
         *before = Arc::clone(job);
         true
     }
@@ -74,6 +99,8 @@ impl Apart {
     pub(super) fn check(&self) {
         let cost: usize = self.jobs.values().map(|job| cost_of(job)).sum();
         assert_eq!(cost, self.cost, "the cost is that of the jobs");
+        let line: BTreeSet<_> = self.jobs.iter().map(|(key, job)| (suspicion(job), *key)).collect();
+        assert_eq!(line, self.line, "each stands in line where its records put it");
         let is_bounded = self.jobs.len() <= APART_JOBS_MAX && self.cost <= APART_BYTES_MAX;
         assert!(is_bounded, "jobs that run apart are bounded in memory");
         for job in self.jobs.values() {

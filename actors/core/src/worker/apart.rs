@@ -1,7 +1,9 @@
-//! One at a time: jobs whose worker was lost before, over all shards (BEH-R02).
+//! A few at a time: jobs whose worker was lost before, over all shards (BEH-R02).
 //!
-//! Owns: the one place for such a job on this worker. Must never: give the place to two open offers. What
-//! has run for a while without ending this process gives it up and runs on. Next: `offers.rs`, `grants.rs`.
+//! Owns: the places for such jobs on this worker, one at first. Must never: give a place to two open
+//! offers. What has run for a while without ending this process gives its place up and runs on; the more have
+//! done so, the more may start at once, or long jobs would come back one after the other for hours.
+//! Next: `offers.rs`, `grants.rs`.
 
 use super::WorkerMachine;
 use super::book::{Key, ShardBook};
@@ -9,65 +11,84 @@ use super::drain::Stage;
 use super::io::WorkerEffect;
 use super::timers::Timer;
 use crate::ids::ShardId;
-use crate::limits::APART_MS;
+use crate::limits::{APART_MS, APART_PROOFS_PER_PLACE};
 use crate::time::{Monotonic, Span};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Who has the place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum Apart {
-    /// Nobody.
-    #[default]
-    Free,
-    /// An open offer to this shard.
-    Offered(ShardId),
-    /// An attempt; it keeps the place until then at the latest.
-    Running(Key, Monotonic),
+/// Who has the places.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Apart {
+    /// Open offers to these shards; each may bring one job.
+    pub(super) offered: BTreeSet<ShardId>,
+    /// Attempts; each keeps its place until then at the latest.
+    pub(super) running: BTreeMap<Key, Monotonic>,
+    /// Attempts that ran for so long that they gave their place up, since such jobs came last. What ends
+    /// sooner proves nothing here: its place is free already.
+    proofs: u32,
+}
+
+impl Apart {
+    /// Whether one more may start.
+    pub(super) fn has_place(&self) -> bool {
+        let places = (self.proofs / APART_PROOFS_PER_PLACE).max(1) as usize;
+        self.offered.len() + self.running.len() < places
+    }
 }
 
 impl WorkerMachine {
     /// Whether an offer to this shard may bring such a job; it has the place then.
     pub(super) fn take_apart(&mut self, shard: ShardId) -> bool {
-        let is_free = self.apart == Apart::Free;
-        if is_free {
-            self.apart = Apart::Offered(shard);
+        let has_place = self.apart.has_place();
+        if has_place {
+            self.apart.offered.insert(shard);
         }
-        is_free
+        has_place
     }
 
     /// The offer to this shard is closed, or repeated without the place.
     pub(super) fn end_apart_offer(&mut self, shard: ShardId) {
-        if self.apart == Apart::Offered(shard) {
-            self.apart = Apart::Free;
-        }
+        self.apart.offered.remove(&shard);
     }
 
     /// Such a job starts.
     pub(super) fn begin_apart(&mut self, now: Monotonic, key: Key) {
         let until = Self::after(now, Span::from_millis(APART_MS));
-        if let Apart::Running(_, at) = std::mem::replace(&mut self.apart, Apart::Running(key, until)) {
-            self.timers.disarm(at, Timer::Apart);
-        }
-        self.timers.arm(until, Timer::Apart);
+        self.apart.running.insert(key, until);
+        self.timers.arm(until, Timer::Apart(key.0, key.1));
     }
 
     /// An attempt is over.
     pub(super) fn end_apart_run(&mut self, key: Key) {
-        if let Apart::Running(held, until) = self.apart
-            && held == key
-        {
-            self.timers.disarm(until, Timer::Apart);
-            self.apart = Apart::Free;
+        if let Some(until) = self.apart.running.remove(&key) {
+            self.timers.disarm(until, Timer::Apart(key.0, key.1));
         }
     }
 
     /// It has not ended this process so far.
-    pub(super) fn on_apart_due(&mut self) {
-        self.apart = Apart::Free;
+    pub(super) fn on_apart_due(&mut self, key: Key) {
+        if self.apart.running.remove(&key).is_some() {
+            self.apart.proofs = self.apart.proofs.saturating_add(1);
+        }
     }
 
-    /// The place is free: a shard where such jobs wait is asked next.
+    /// Whether jobs that run apart wait at a shard; it is asked for one if a place is free. When none waits
+    /// anywhere, what comes later has to prove itself anew.
+    pub(super) fn note_apart(&mut self, shard: ShardId, waits: bool) {
+        let has_place = self.apart.has_place();
+        if let Some(book) = self.book_mut(shard) {
+            book.apart_waits = waits;
+            book.hinted |= waits && has_place;
+        }
+        let is_idle = self.apart.running.is_empty() && self.apart.offered.is_empty();
+        let is_over = is_idle && self.books.iter().all(|book| !book.apart_waits);
+        if is_over {
+            self.apart.proofs = 0;
+        }
+    }
+
+    /// A place is free: a shard where such jobs wait is asked next.
     pub(super) fn seek_apart(&mut self, now: Monotonic, effects: &mut Vec<WorkerEffect>) {
-        if self.apart != Apart::Free || self.stage != Stage::Working {
+        if !self.apart.has_place() || self.stage != Stage::Working {
             return;
         }
         let waits = |shard: &ShardId| {

@@ -3,7 +3,6 @@
 //! Owns: the list. Must never: repair. Used by the property tests and the simulator. Next: `tests/`.
 
 use super::WorkerMachine;
-use super::apart::Apart;
 use super::book::{Phase, ShardBook};
 use super::drain::Stage;
 use super::timers::Timer;
@@ -33,14 +32,14 @@ impl WorkerMachine {
             "a draining worker asks nobody"
         );
         let mut timers = usize::from(self.stage == Stage::Working);
-        if let Apart::Running(_, until) = self.apart {
+        for ((id, token), until) in &self.apart.running {
             assert!(
-                self.timers.has(until, Timer::Apart),
+                self.timers.has(*until, Timer::Apart(*id, *token)),
                 "the place for one is given up some day"
             );
             timers += 1;
         }
-        if let Apart::Offered(shard) = self.apart {
+        for shard in &self.apart.offered {
             let book = self.books.get(usize::from(shard.0));
             let is_open = book
                 .and_then(|book| book.offer.as_ref())

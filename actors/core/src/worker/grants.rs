@@ -4,7 +4,6 @@
 //! at-most-once attempt before its begin is durable (F15). Next: `leases.rs`.
 
 use super::WorkerMachine;
-use super::apart::Apart;
 use super::book::{Key, OpenOffer, Phase, Run, ShardBook};
 use super::io::WorkerEffect;
 use super::timers::Timer;
@@ -129,15 +128,6 @@ impl WorkerMachine {
         if book.heartbeat_at.is_none() {
             self.timers
                 .move_to(&mut book.heartbeat_at, Some(heartbeat_at), Timer::Heartbeat(shard));
-        }
-    }
-
-    /// Whether jobs that run apart wait at a shard; it is asked for one if the place is free.
-    fn note_apart(&mut self, shard: ShardId, waits: bool) {
-        let is_free = self.apart == Apart::Free;
-        if let Some(book) = self.book_mut(shard) {
-            book.apart_waits = waits;
-            book.hinted |= waits && is_free;
         }
     }
 

@@ -51,7 +51,7 @@ pub struct WorkerMachine {
     /// Outcomes not recorded yet.
     unrecorded: usize,
     stage: Stage,
-    /// The place for a job whose worker was lost before.
+    /// The places for jobs whose worker was lost before.
     apart: Apart,
 }
 
@@ -73,7 +73,7 @@ impl WorkerMachine {
             promised: 0,
             unrecorded: 0,
             stage: Stage::Working,
-            apart: Apart::Free,
+            apart: Apart::default(),
         }
     }
 
@@ -146,7 +146,7 @@ impl WorkerMachine {
                 Timer::Offer(shard) => self.on_offer_due(now, shard, effects),
                 Timer::Outcomes(shard) => self.on_outcomes_due(now, shard, effects),
                 Timer::HandBacks(shard) => self.on_hand_backs_due(now, shard, effects),
-                Timer::Apart => self.on_apart_due(),
+                Timer::Apart(id, token) => self.on_apart_due((id, token)),
                 Timer::Sweep => self.on_sweep_due(now),
             }
         }

@@ -23,7 +23,7 @@ pub(super) enum Timer {
     /// Hand-backs are not acknowledged.
     HandBacks(ShardId),
     /// A job that runs apart has done so for long enough.
-    Apart,
+    Apart(JobId, Token),
     /// Every shard is to be asked.
     Sweep,
 }

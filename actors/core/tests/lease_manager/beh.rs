@@ -157,6 +157,28 @@ fn beh_r02_those_that_ran_beside_a_killer_are_charged_once_and_it_dies_at_its_ca
 }
 
 #[test]
+fn beh_r02_what_was_granted_last_before_the_loss_runs_first_and_then_the_most_urgent() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    let mut urgent = spec();
+    urgent.priority = 0;
+    leases.create(item(1, spec())).unwrap();
+    leases.create(item(2, urgent)).unwrap();
+    assert_eq!(leases.offer(&w, 9).len(), 2);
+    leases.pass(Span::from_secs(10));
+    leases.create(item(3, spec())).unwrap();
+    assert_eq!(leases.offer(&w, 9).len(), 1);
+    leases.dead_node = Some((worker("a", 2).node, 2));
+    leases.restart();
+    leases.pass(Span::from_secs(10));
+    let mut order = Vec::new();
+    for grant in (0..3).flat_map(|_| leases.offer(&worker("a", 2), 9)) {
+        order.push(grant.job.id);
+    }
+    assert_eq!(order, [job_id(3), job_id(2), job_id(1)]);
+    leases.check();
+}
+
+#[test]
 fn beh_r02_what_waits_to_run_apart_can_be_cancelled_and_is_found_again() {
     let (mut leases, w) = (Leases::new(), worker("a", 1));
     for number in 1..=3 {

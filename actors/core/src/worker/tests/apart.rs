@@ -1,4 +1,4 @@
-//! Jobs whose worker was lost before run one at a time, over all shards (BEH-R02).
+//! Jobs whose worker was lost before run one at a time at first, over all shards (BEH-R02).
 
 use super::*;
 use crate::ids::WorkerId;
@@ -107,6 +107,80 @@ fn beh_r02_what_has_run_for_a_while_is_taken_for_harmless() {
     }
     bench.pass(Span::from_millis(100));
     assert_eq!(answered(&mut bench, true), [0]);
+}
+
+/// When so many suspects of one shard, all of them long, were started.
+fn starts_of(count: u64) -> Vec<Monotonic> {
+    let mut bench = Bench::new(64, 1);
+    bench.put(WorkerInput::ReadyHint(ShardId(0)));
+    let mut starts = Vec::new();
+    while (starts.len() as u64) < count {
+        for (_, offer, waits, apart) in offered(&mut bench) {
+            let number = starts.len() as u64 + 1;
+            let mut grant = suspect(number, number);
+            grant.length = Span::from_secs(3_600);
+            let is_granted = apart && number <= count && !waits;
+            bench.put(WorkerInput::Granted {
+                from: owner(1),
+                offer,
+                grants: if is_granted { vec![grant] } else { Vec::new() },
+                waited: Span::ZERO,
+                more: false,
+                apart: true,
+            });
+            if is_granted {
+                starts.push(bench.now);
+            }
+        }
+        bench.pass(Span::from_millis(100));
+    }
+    starts
+}
+
+#[test]
+fn beh_r02_long_jobs_come_back_ever_faster_once_some_have_proven_harmless() {
+    let starts = starts_of(60);
+    let alone = Span::from_millis(APART_MS);
+    for pair in starts[..4].windows(2) {
+        assert!(pair[1].since(pair[0]) >= alone, "the first run alone: {starts:?}");
+    }
+    let waited = starts[59].since(starts[0]);
+    assert!(waited <= Span(alone.0 * 12), "not one by one: {waited:?}");
+}
+
+/// Answers offers until one has the place.
+fn next_place(bench: &mut Bench) -> OfferId {
+    loop {
+        let mut offers = offered(bench);
+        offers.retain(|(_, _, waits, _)| !waits);
+        assert!(!offers.is_empty(), "it asks");
+        if let Some((_, offer, ..)) = offers.iter().find(|(.., apart)| *apart) {
+            return *offer;
+        }
+        for (shard, offer, ..) in offers {
+            answer(bench, shard, offer, true);
+        }
+    }
+}
+
+#[test]
+fn beh_r02_those_that_end_at_once_let_no_two_run_together() {
+    let mut bench = Bench::new(64, 1);
+    bench.put(WorkerInput::ReadyHint(ShardId(0)));
+    for number in 1..=30 {
+        let offer = next_place(&mut bench);
+        let grant = suspect(number, number);
+        bench.put(WorkerInput::Granted {
+            from: owner(1),
+            offer,
+            grants: vec![grant.clone()],
+            waited: Span::ZERO,
+            more: false,
+            apart: true,
+        });
+        assert!(answered(&mut bench, true).is_empty(), "one at a time");
+        bench.finish(key(&grant));
+    }
 }
 
 #[test]
