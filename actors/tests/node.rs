@@ -148,6 +148,7 @@ fn item(id: JobId, handler: &str) -> CreateItem {
         due_at: None,
         grace: None,
         key: None,
+        resent: false,
         key_row: None,
         existing: None,
     }
@@ -186,6 +187,35 @@ fn a_job_runs_and_its_outcome_is_recorded() {
         assert_eq!(view.job.state, JobState::Succeeded);
         assert_eq!(view.job.attempts.len(), 1);
         assert_eq!(view.job.attempts[0].no, 1);
+    });
+}
+
+#[test]
+fn f26_a_creation_sent_again_without_a_key_ends_no_owner() {
+    run(async {
+        let world = World::new();
+        let node = world.start().await;
+        let first = item(fresh(&node), "noop");
+        let id = create(&node, first.clone()).await;
+        node.gateway.wait_job(id, Span::from_secs(10)).await.unwrap().unwrap();
+        node.drain().await;
+        // Another owner, which remembers nothing.
+        let node = world.start().await;
+        let again = CreateItem { resent: true, ..first };
+        let shard = node.gateway.shard_map().shard_of(id.slot());
+        let mut other = again.clone();
+        other.spec = spec("another");
+        let asked = ShardRequest::CreateJobs(vec![again, other]);
+        let ShardReply::Created(answers) = node.gateway.call(shard, asked).await.unwrap() else {
+            panic!("not created");
+        };
+        assert!(answers[0].as_ref().unwrap().replayed);
+        assert_eq!(answers[1].as_ref().unwrap_err().code, "job_id_taken");
+        let scope = fencepost_core::ids::Scope::Shard(shard);
+        let epoch = fencepost_storage::store::Store::epoch(&world.store, scope)
+            .await
+            .unwrap();
+        assert_eq!(epoch, fencepost_core::ids::Epoch(2), "no reload");
     });
 }
 

@@ -142,6 +142,7 @@ impl Rig {
             due_at,
             grace: None,
             key: None,
+            resent: false,
             key_row: None,
             existing: None,
         }

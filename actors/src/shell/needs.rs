@@ -133,9 +133,12 @@ impl Needs {
             }
             _ => None,
         };
-        let is_creation = matches!(self, Needs::Create(..));
+        let is_named = |id: JobId| match &*self {
+            Needs::Create(_, items) => items.iter().all(|item| item.id != id || item.key.is_some()),
+            _ => false,
+        };
         fetched.extend(rows.into_iter().map(|(key, row)| match row {
-            Some(Row::Job(job)) if is_creation => (key, Some(Row::Job(Box::new(without_payload(*job))))),
+            Some(Row::Job(job)) if is_named(job.id) => (key, Some(Row::Job(Box::new(without_payload(*job))))),
             row => (key, row),
         }));
         rest
@@ -197,7 +200,8 @@ impl Needs {
     }
 }
 
-/// Of a job that a key names, a creation asks only whether and when it ended.
+/// Of a job that a key names, a creation asks only whether and when it ended; one that was sent before is
+/// compared whole.
 fn without_payload(mut job: Job) -> Job {
     let mut spec = (*job.spec).clone();
     spec.payload = Payload::empty();
@@ -227,16 +231,23 @@ fn key_of(item: &CreateItem) -> Option<RowKey> {
     ))
 }
 
-/// Items without a key carry a fresh id that nothing can know; the insert expects it absent.
+/// Items without a key carry a fresh id that nothing can know, unless they were sent before; the insert
+/// expects it absent.
 fn missing_for_item(item: &CreateItem, known: &dyn Known) -> Option<RowKey> {
-    let key = key_of(item)?;
+    let Some(key) = key_of(item) else {
+        return unknown(RowKey::Job(item.id), known).filter(|_| item.resent);
+    };
     let Some(row) = known.row(&key) else { return Some(key) };
     let named = row.and_then(Row::into_key).map_or(item.id, |row| row.job);
     unknown(RowKey::Job(named), known)
 }
 
 fn fill_item(mut item: CreateItem, known: &dyn Known) -> CreateItem {
-    let Some(key) = key_of(&item) else { return item };
+    let Some(key) = key_of(&item) else {
+        // Also one not sent before: what is in memory costs no look, and a conflict would end this owner.
+        item.existing = job_of(item.id, known);
+        return item;
+    };
     item.key_row = known.row(&key).flatten().and_then(Row::into_key);
     let named = item.key_row.as_ref().map_or(item.id, |row| row.job);
     item.existing = job_of(named, known);

@@ -163,6 +163,7 @@ pub fn item(id: JobId, handler: &str) -> CreateItem {
         due_at: None,
         grace: None,
         key: None,
+        resent: false,
         key_row: None,
         existing: None,
     }

@@ -17,14 +17,37 @@ use crate::refusal::{Refusal, RefusalKind, storage_full};
 use crate::row::{KeyRow, Row};
 use crate::scheduler_shard::io::Fire;
 use crate::time::{Now, Span, StoreTime};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What one step has made so far: rows that no item of it was handed.
 #[derive(Default)]
 struct Made {
     keys: BTreeMap<(Name, Arc<str>), (JobId, [u8; 32])>,
-    ids: BTreeSet<JobId>,
+    ids: BTreeMap<JobId, Asked>,
+}
+
+/// What was asked for under an id: sent again, it must be the same.
+#[derive(PartialEq)]
+struct Asked {
+    spec: Arc<JobSpec>,
+    /// `None` is "at once".
+    due_at: Option<StoreTime>,
+}
+
+impl Asked {
+    fn of(item: &CreateItem) -> Asked {
+        Asked {
+            spec: Arc::clone(&item.spec),
+            due_at: item.due_at,
+        }
+    }
+
+    /// Whether this job may have come of it: "at once" is due when it was made.
+    fn is_of(&self, job: &Job) -> bool {
+        let due_at = self.due_at.unwrap_or(job.created_at);
+        matches!(job.origin, Origin::Request { .. }) && self.spec == job.spec && due_at == job.due_at
+    }
 }
 
 /// What an idempotency key says.
@@ -68,12 +91,9 @@ impl LeaseManager {
             KeyAnswer::Reused(id) => return Err(key_reused(id)),
             KeyAnswer::Free => {}
         }
-        let resent = item.existing.as_ref().is_some_and(|job| job.id == item.id);
-        if resent || made.ids.contains(&item.id) {
-            return Ok(Created {
-                id: item.id,
-                replayed: true,
-            });
+        if let Some(is_same) = sent_before(&item, made) {
+            let (id, replayed) = (item.id, true);
+            return is_same.then_some(Created { id, replayed }).ok_or_else(|| id_taken(id));
         }
         if self.is_full {
             return Err(storage_full());
@@ -92,7 +112,7 @@ impl LeaseManager {
                 created_at: now.store,
             })));
         }
-        made.ids.insert(item.id);
+        made.ids.insert(item.id, Asked::of(&item));
         let origin = Origin::Request {
             key: item.key.map(|(key, _)| key),
         };
@@ -183,6 +203,16 @@ fn key_answer(now: Now, item: &CreateItem, made: &Made) -> KeyAnswer {
     }
 }
 
+/// Whether a job has this id already, and then whether it is the one that is asked for.
+fn sent_before(item: &CreateItem, made: &Made) -> Option<bool> {
+    let asked = Asked::of(item);
+    if let Some(before) = made.ids.get(&item.id) {
+        return Some(*before == asked);
+    }
+    let stored = item.existing.as_ref().filter(|job| job.id == item.id)?;
+    Some(asked.is_of(stored))
+}
+
 fn is_key_over(now: Now, existing: Option<&Job>, holder: JobId) -> bool {
     let ended_at = existing.filter(|job| job.id == holder).and_then(|job| job.ended_at);
     ended_at.is_some_and(|at| retention_over(now, at, Span::from_secs(KEY_RETENTION_HOURS * 3_600)))
@@ -257,6 +287,15 @@ fn key_reused(holder: JobId) -> Refusal {
         "Send the same request again, or use a new key.",
     )
     .at("idempotency_key")
+}
+
+fn id_taken(id: JobId) -> Refusal {
+    Refusal::new(
+        RefusalKind::Conflict,
+        "job_id_taken",
+        format!("{id} is another job"),
+        "Send the same request again, or draw a new id.",
+    )
 }
 
 fn batch_too_long() -> Refusal {

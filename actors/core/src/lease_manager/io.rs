@@ -3,12 +3,13 @@
 //! Owns: the two enums. Must never: hold logic. Cold rows that a decision needs travel with the
 //! input; the shell has fetched them through its overlay. Next: `worker/io.rs`.
 
+pub use super::item::CreateItem;
 use crate::ids::{BeatId, JobId, OfferId, Token, WorkerId};
-use crate::job::{Job, JobSpec, Outcome};
+use crate::job::{Job, Outcome};
 use crate::machine::ReplyTo;
 use crate::name::Name;
 use crate::refusal::Refusal;
-use crate::row::{KeyRow, LeasedRow, MarkRow, ReadyRow, Row, WaitRow};
+use crate::row::{LeasedRow, MarkRow, ReadyRow, Row, WaitRow};
 use crate::time::{Monotonic, Span, StoreTime};
 use std::sync::Arc;
 
@@ -160,25 +161,6 @@ pub struct LeaseOpened {
     pub marks: Vec<MarkRow>,
     /// Workers that are known dead: same node as this one, another boot than this (the number).
     pub dead_node: Option<(Name, u64)>,
-}
-
-/// One job asked for.
-#[derive(Clone, Debug)]
-pub struct CreateItem {
-    /// Drawn by the gateway before its first send; re-sent ids are the same.
-    pub id: JobId,
-    /// What.
-    pub spec: Arc<JobSpec>,
-    /// First due instant; the past means now. `None` means now.
-    pub due_at: Option<StoreTime>,
-    /// Later than this after `due_at` it is not made but refused (`misfire grace`, BEH-D11).
-    pub grace: Option<Span>,
-    /// Key and digest of the request as parsed.
-    pub key: Option<(Arc<str>, [u8; 32])>,
-    /// The key's row, if there is one.
-    pub key_row: Option<Box<KeyRow>>,
-    /// The job that the key row names, if there is one; also the job already stored under `id`.
-    pub existing: Option<Box<Job>>,
 }
 
 /// An outcome of one attempt.

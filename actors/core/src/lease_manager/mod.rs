@@ -19,6 +19,7 @@ mod decide;
 mod grants;
 mod heartbeat;
 pub mod io;
+mod item;
 mod leases;
 mod loads;
 mod mark;

@@ -1,11 +1,12 @@
 //! Histories about keys and retention: F26, F33.
 
 use crate::support::lease_harness::Leases;
-use crate::support::make::{failed, item, job_id, spec, succeeded, worker};
+use crate::support::make::{failed, item, item_due, job_id, spec, succeeded, worker};
 use fencepost_core::ids::Slot;
 use fencepost_core::job::{Delivery, JobState};
 use fencepost_core::lease_manager::io::{CreateItem, LeaseEffect};
 use fencepost_core::limits::{JOB_RETENTION_DAYS, KEY_RETENTION_HOURS};
+use fencepost_core::refusal::RefusalKind;
 use fencepost_core::row::RowKey;
 use fencepost_core::time::{Span, StoreTime};
 
@@ -160,4 +161,36 @@ fn f33_many_old_jobs_go_page_by_page() {
     assert!(left > 800 && left < 1_200, "a page at a time: {left}");
     leases.pass(Span::from_millis(1_000));
     assert_eq!(leases.rows.jobs().len(), 0, "and faster while there is much to do");
+}
+
+#[test]
+fn f26_a_creation_sent_again_under_its_id_is_the_same_job_and_another_under_it_is_refused() {
+    let mut leases = Leases::new();
+    let due = leases.now.store + Span::from_secs(60);
+    assert!(!leases.create(item(1, spec())).unwrap().replayed);
+    assert!(!leases.create(item_due(2, due)).unwrap().replayed);
+    leases.pass(Span::from_secs(5));
+    for again in [item(1, spec()), item_due(2, due)] {
+        assert!(leases.create(again).unwrap().replayed);
+    }
+    let mut other = spec();
+    other.priority = 1;
+    for wrong in [item(1, other), item_due(1, due), item(2, spec())] {
+        let refused = leases.create(wrong).unwrap_err();
+        assert_eq!((refused.kind, refused.code), (RefusalKind::Conflict, "job_id_taken"));
+    }
+    leases.check();
+}
+
+#[test]
+fn f26_twice_in_one_batch_an_id_makes_one_job_or_is_refused() {
+    let mut leases = Leases::new();
+    let mut other = spec();
+    other.priority = 1;
+    let answers = leases.create_all(vec![item(1, spec()), item(1, spec()), item(1, other)]);
+    let told: Vec<_> = answers
+        .into_iter()
+        .map(|answer| answer.map(|made| made.replayed).map_err(|refused| refused.code))
+        .collect();
+    assert_eq!(told, [Ok(false), Ok(true), Err("job_id_taken")]);
 }

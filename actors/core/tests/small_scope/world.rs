@@ -68,6 +68,7 @@ impl World {
             due_at: None,
             grace: None,
             key: None,
+            resent: false,
             key_row: None,
             existing: None,
         };

@@ -64,6 +64,7 @@ pub fn item(number: u64, spec: JobSpec) -> CreateItem {
         due_at: None,
         grace: None,
         key: None,
+        resent: false,
         key_row: None,
         existing: None,
     }

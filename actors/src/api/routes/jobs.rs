@@ -174,6 +174,7 @@ fn place(shared: &Shared, job: NewJob) -> CreateItem {
         due_at: job.start.due_at(shared.gateway.now()),
         grace: job.grace,
         key: job.key,
+        resent: false,
         key_row: None,
         existing: None,
     }
