@@ -12,6 +12,7 @@
 
 mod broken;
 mod closed_shard;
+mod dev;
 mod drain;
 mod full_disk;
 mod kill;

@@ -148,9 +148,13 @@ impl Drop for Server {
 impl Server {
     /// Starts a process that may not serve yet, or never; it says what it says into a file.
     fn spawn(mut command: Command, said: PathBuf, token: PathBuf) -> Server {
+        command.stdout(Stdio::null());
+        Server::spawn_as_is(command, said, token)
+    }
+
+    fn spawn_as_is(mut command: Command, said: PathBuf, token: PathBuf) -> Server {
         let child = command
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
             .stderr(File::create(&said).unwrap())
             .process_group(0)
             .spawn()
@@ -167,6 +171,13 @@ impl Server {
     /// A server by a command of the caller's, ready.
     pub fn start(command: Command, said: PathBuf, token: PathBuf) -> Server {
         let mut server = Server::spawn(command, said, token);
+        server.wait_until_ready();
+        server
+    }
+
+    /// The same, with standard output as the command has it.
+    pub fn start_as_is(command: Command, said: PathBuf, token: PathBuf) -> Server {
+        let mut server = Server::spawn_as_is(command, said, token);
         server.wait_until_ready();
         server
     }
