@@ -234,6 +234,8 @@ pub trait Gateway: Send + Sync + 'static {
     /// Rows that could not be read or evaluated, over all shards, from a stored key on.
     fn quarantines(&self, from: Option<Vec<u8>>, limit: usize) -> Answer<Page<QuarantineRow, Vec<u8>>>;
 
+    /// An operator says that the store's clock is right (F20). Whether it was in doubt.
+    fn confirm_clock(&self) -> Answer<bool>;
     /// Whether the node is well.
     fn health(&self) -> Health;
     /// Facts about the store.

@@ -52,9 +52,13 @@ impl TimeKeeper {
         self.clock.mono()
     }
 
-    /// An operator says that the clock is right.
-    pub fn confirm(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).confirm();
+    /// An operator says that the clock is right: a doubt is over with this. Whether there was one.
+    pub fn confirm(&self) -> bool {
+        // What the clock shows by now is what is confirmed.
+        self.state();
+        let was_in_doubt = self.state.lock().unwrap_or_else(PoisonError::into_inner).confirm();
+        self.state();
+        was_in_doubt
     }
 }
 

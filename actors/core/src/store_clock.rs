@@ -123,11 +123,12 @@ impl StoreClock {
         matches!(self.state, State::Doubt { .. })
     }
 
-    /// An operator says that the clock is right: the next reading settles a doubt.
-    pub fn confirm(&mut self) {
+    /// An operator says that the clock is right: the next reading settles a doubt. Whether there was one.
+    pub fn confirm(&mut self) -> bool {
         if let State::Doubt { confirmed, .. } = &mut self.state {
             *confirmed = true;
         }
+        self.is_in_doubt()
     }
 
     /// States the time for one reading of both clocks.
@@ -166,11 +167,12 @@ impl StoreClock {
         let State::Doubt { leapt, confirmed } = self.state else {
             return self.on_leap(line, wall, mono);
         };
-        if confirmed {
-            return Some(self.settle(wall, mono, DoubtEnd::Confirmed));
-        }
+        // Another leap is not what was confirmed.
         if leapt.is_left_by(wall, mono) {
             return self.on_leap(line, wall, mono);
+        }
+        if confirmed {
+            return Some(self.settle(wall, mono, DoubtEnd::Confirmed));
         }
         (mono.since(leapt.mono) >= DOUBT_MAX).then(|| self.settle(wall, mono, DoubtEnd::Steady))
     }
@@ -302,7 +304,7 @@ mod tests {
     fn f20_an_operator_settles_a_doubt() {
         let mut clock = started();
         assert!(at(&mut clock, NOON + 3_601, 1).doubt);
-        clock.confirm();
+        assert!(clock.confirm());
         let reading = at(&mut clock, NOON + 3_602, 2);
         assert_eq!(reading.event, Some(ClockEvent::DoubtSettled(DoubtEnd::Confirmed)));
         assert_eq!(
@@ -314,9 +316,19 @@ mod tests {
     #[test]
     fn f20_a_confirmation_without_doubt_changes_nothing() {
         let mut clock = started();
-        clock.confirm();
+        assert!(!clock.confirm());
         assert!(at(&mut clock, NOON + 3_601, 1).doubt);
         assert!(at(&mut clock, NOON + 3_602, 2).doubt);
+    }
+
+    #[test]
+    fn f20_a_confirmation_is_of_the_leap_that_was_seen_and_of_no_later_one() {
+        let mut clock = started();
+        assert!(at(&mut clock, NOON + 3_601, 1).doubt);
+        assert!(clock.confirm());
+        let reading = at(&mut clock, NOON + 86_402, 2);
+        assert!(reading.doubt);
+        assert_eq!(reading.time, StoreTime::from_secs(NOON));
     }
 
     #[test]

@@ -297,7 +297,8 @@ fn judge_server(facts: &Value, now: StoreTime) -> Vec<Finding> {
 
 fn judge_clock(stated: &str, doubt: bool, now: StoreTime) -> Finding {
     if doubt {
-        let fix = "set the machine's clock right; the doubt ends by itself once the clock runs steadily";
+        let fix = "set the machine's clock right, or, if it is right now, run 'fencepost clock confirm'; the doubt \
+                   ends by itself once the clock has run steadily for five minutes";
         return fail("clock", format!("in doubt at {stated}: nothing fires"), fix);
     }
     let gap = text::parse_instant(stated).map_or(u64::MAX, |at| at.0.abs_diff(now.0));

@@ -15,6 +15,7 @@ use output::{Format, OUTPUT_CLOSED};
 
 pub mod bench;
 pub mod client;
+pub mod clock;
 pub mod doctor;
 pub mod failure;
 pub mod import;
@@ -64,6 +65,9 @@ enum Command {
     /// Bring schedules from elsewhere.
     #[command(subcommand)]
     Import(import::ImportCommand),
+    /// Work with the server's clock.
+    #[command(subcommand)]
+    Clock(clock::ClockCommand),
     /// Check what stands in the way of a sound server.
     #[command(after_help = "Example:\n  fencepost doctor --data /var/lib/fencepost -o json")]
     Doctor(doctor::DoctorArgs),
@@ -104,6 +108,7 @@ fn run(command: Command) -> Exit {
         Command::Schedule(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Job(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Doctor(args) => ask(args.format(), async |out| args.run(out).await),
+        Command::Clock(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Store(command) => ask(command.format(), async |out| command.run(out)),
         Command::Import(command) => ask(command.format(), async |out| command.run(out, wall()).await),
     }

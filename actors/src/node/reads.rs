@@ -172,6 +172,11 @@ impl Gateway for NodeGateway {
         Box::pin(async move { read_from(&store, KeyRange::kind(Kind::Quarantine), from, limit, quarantine).await })
     }
 
+    fn confirm_clock(&self) -> Answer<bool> {
+        let confirming = self.store.confirm_clock();
+        Box::pin(async move { confirming.await.map_err(away) })
+    }
+
     fn health(&self) -> Health {
         let mut reasons = Vec::new();
         if self.is_draining() {

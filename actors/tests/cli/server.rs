@@ -35,6 +35,8 @@ fn a_server_keeps_its_files_private_serves_and_drains_on_term() {
     assert!(refused.2.contains("command_not_allowed"), "{}", refused.2);
     let (code, out, err) = ask(&["doctor", "-o", "jsonl"]);
     assert!(code == 0 && out.contains("\"check\":\"store\""), "{out}{err}");
+    let (code, out, err) = ask(&["clock", "confirm", "-o", "json"]);
+    assert!(code == 0 && out.contains("\"was_in_doubt\":false"), "{out}{err}");
     let second = fencepost(folder.path(), &["serve", "--listen", "127.0.0.1:0"])
         .output()
         .unwrap();

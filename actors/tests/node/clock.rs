@@ -50,6 +50,30 @@ fn f20_open_shards_follow_a_lowered_store_time() {
 }
 
 #[test]
+fn f20_a_confirmed_leap_fires_what_became_due_by_it() {
+    run(async {
+        let world = World::new();
+        let node = world.start().await;
+        let mut late = item(fresh(&node), "noop");
+        late.due_at = Some(node.gateway.now() + Span::from_secs(1_800));
+        let id = create(&node, late).await;
+        world.store_clock.set_wall(HOUR);
+        world.settle().await;
+        assert!(node.gateway.facts().await.unwrap().doubt);
+        let job = node.gateway.job(id).await.unwrap().unwrap().job;
+        assert_eq!(job.state, JobState::Waiting, "nothing fires in doubt");
+        assert!(node.gateway.confirm_clock().await.unwrap());
+        assert!(!node.gateway.facts().await.unwrap().doubt);
+        let view = node.gateway.wait_job(id, Span::from_secs(10)).await.unwrap().unwrap();
+        assert_eq!(view.job.state, JobState::Succeeded);
+        assert!(
+            !node.gateway.confirm_clock().await.unwrap(),
+            "there is nothing to confirm"
+        );
+    });
+}
+
+#[test]
 fn f25_what_two_owners_do_while_store_time_is_held_stays_apart_in_the_history_of_edits() {
     run(async {
         let world = World::new();

@@ -43,6 +43,10 @@ pub const CLOCK_RULES: &[ClockRule] = &[
         name: "f20_a_lowered_time_is_not_raised_by_a_restart",
         run: |timed| lowered_for_good(timed).boxed(),
     },
+    ClockRule {
+        name: "f20_a_leap_is_doubt_until_an_operator_confirms_the_clock",
+        run: |timed| confirmed(timed).boxed(),
+    },
 ];
 
 /// True time; the clock runs an hour ahead of it.
@@ -107,4 +111,21 @@ async fn lowered_for_good(timed: Arc<dyn Timed>) -> Verdict {
     let opened = User::try_open(&timed.store(), Scope::Shard(ShardId(2)), 2, 1).await;
     let opened = opened.map_err(|error| format!("{error:?}"))?;
     want("an open after the restart", &opened.at, &(NOON + later))
+}
+
+async fn confirmed(timed: Arc<dyn Timed>) -> Verdict {
+    timed.set(NOON, Monotonic(0));
+    let store = timed.store();
+    assign(&store).await?;
+    let mut user = User::open(&store, SHARD, 1, 0).await?;
+    let confirm = async || store.confirm_clock().await.map_err(|error| error.to_string());
+    want("no doubt, nothing to confirm", &confirm().await?, &false)?;
+    timed.set(NOON + HOUR, Monotonic(0));
+    let stated = store.now(SHARD).await.map_err(|error| error.to_string())?;
+    hold("a leap is doubt", stated.doubt)?;
+    want("time in doubt", &stated.time, &NOON)?;
+    want("there is doubt", &confirm().await?, &true)?;
+    want("time once confirmed", &now(&timed).await?, &(NOON + HOUR))?;
+    want("a commit", &user.must_commit(Vec::new()).await?, &(NOON + HOUR))?;
+    want("it is over", &confirm().await?, &false)
 }

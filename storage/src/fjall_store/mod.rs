@@ -96,11 +96,6 @@ impl FjallStore {
         &self.shared.identity
     }
 
-    /// An operator says that the store's clock is right.
-    pub fn confirm_clock(&self) {
-        self.shared.time.confirm();
-    }
-
     /// Bytes on disk: tables and journals.
     pub fn disk_bytes(&self) -> u64 {
         self.shared.spaces.disk_bytes()
@@ -219,6 +214,11 @@ impl Store for FjallStore {
             None => Ok(self.shared.time.state()),
         };
         ready(answer).boxed()
+    }
+
+    fn confirm_clock(&self) -> BoxFuture<'static, Result<bool, StoreError>> {
+        let was_in_doubt = self.shared.time.confirm();
+        Box::pin(async move { Ok(was_in_doubt) })
     }
 
     fn is_full(&self) -> bool {

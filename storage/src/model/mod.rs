@@ -87,11 +87,6 @@ impl ModelStore {
         lock(&self.shared.disk).full = full;
     }
 
-    /// An operator says that the store's clock is right.
-    pub fn confirm_clock(&self) {
-        lock(&self.shared.time).confirm();
-    }
-
     /// Rows that a power loss would keep.
     pub fn durable_rows(&self) -> Vec<KeyValue> {
         lock(&self.shared.disk).durable_rows()
@@ -236,6 +231,11 @@ impl Store for ModelStore {
     fn now(&self, _scope: Scope) -> BoxFuture<'static, Result<Stated, StoreError>> {
         let answer = lock(&self.shared.disk).readable().map(|()| self.stated());
         futures_util::future::ready(answer).boxed()
+    }
+
+    fn confirm_clock(&self) -> BoxFuture<'static, Result<bool, StoreError>> {
+        let was_in_doubt = lock(&self.shared.time).confirm();
+        Box::pin(async move { Ok(was_in_doubt) })
     }
 
     fn is_full(&self) -> bool {

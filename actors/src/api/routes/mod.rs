@@ -33,6 +33,7 @@ pub fn table() -> Vec<Entry> {
         ("/openapi.json", &["get"], get(openapi::openapi_json)),
         ("/v1/facts", &["get"], get(node::facts)),
         ("/v1/quarantine", &["get"], get(node::quarantine)),
+        ("/v1/clock/confirm", &["post"], post(node::confirm_clock)),
         (
             "/v1/jobs",
             &["get", "post"],

@@ -67,6 +67,17 @@ pub struct FactsAnswer {
     pub commands: bool,
 }
 
+/// The store's clock, once it was confirmed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ClockAnswer {
+    /// It was in doubt before.
+    pub was_in_doubt: bool,
+    /// It is in doubt now: it leapt again.
+    pub clock_doubt: bool,
+    /// Store time.
+    pub store_time: String,
+}
+
 /// A row that could not be read or evaluated.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QuarantineAnswer {
@@ -161,6 +172,27 @@ pub async fn facts(State(shared): State<Arc<Shared>>, params: Params) -> Result<
         ready: health.ready,
         draining: health.draining,
         commands: shared.targets.commands,
+    }))
+}
+
+/// Says that the machine's clock is right although it leapt: what is due fires again. Changes nothing where
+/// the clock is not in doubt.
+#[utoipa::path(post, path = "/v1/clock/confirm", tag = "node",
+    responses((status = 200, description = "The clock as it is now.", body = ClockAnswer), (status = "default", description = "A problem.", body = Problem)))]
+pub async fn confirm_clock(State(shared): State<Arc<Shared>>, params: Params) -> Result<Response, Problem> {
+    params.end()?;
+    let was_in_doubt = shared.gateway.confirm_clock().await?;
+    let facts = shared.gateway.facts().await?;
+    if was_in_doubt {
+        tracing::warn!(
+            store_time = facts.store_time.0,
+            "the clock was confirmed by an operator"
+        );
+    }
+    Ok(ok(&ClockAnswer {
+        was_in_doubt,
+        clock_doubt: facts.doubt,
+        store_time: text::instant(facts.store_time),
     }))
 }
 

@@ -24,6 +24,7 @@ use utoipa::{Modify, OpenApi};
         node::metrics,
         node::facts,
         node::quarantine,
+        node::confirm_clock,
         openapi_json,
         jobs::create_job,
         jobs::create_batch,
