@@ -28,6 +28,8 @@ use fencepost_storage::model::ModelStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+#[path = "node/away.rs"]
+mod away;
 #[path = "node/clock.rs"]
 mod clock;
 #[path = "node/room.rs"]

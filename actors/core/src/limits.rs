@@ -228,7 +228,7 @@ pub const LINK_COUNT_MAX: usize = 1_024;
 /// Bytes of a frame before its sender has proved where it belongs.
 pub const GREETING_BYTES_MAX: usize = 4 << 10;
 /// Time for a store call to another node, its wait for a connection included.
-pub const STORE_CALL_MS: u64 = 2_000;
+pub const STORE_CALL_MS: u64 = 1_500;
 /// Keys of one read from a store on another node.
 pub const REMOTE_KEYS_MAX: usize = 1_024;
 /// Row writes of one batch for a store on another node.

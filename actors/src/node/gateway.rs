@@ -16,11 +16,11 @@ use actix::prelude::SendError;
 use fencepost_core::ids::{Generation, Scope, ShardId, ShardMap};
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::row::CellRow;
-use fencepost_core::time::{Span, StoreTime};
-use fencepost_storage::store::Stated;
+use fencepost_core::time::{Monotonic, Span};
+use fencepost_storage::store::{Stated, StoreError};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
@@ -37,18 +37,36 @@ pub struct NodeGateway {
     probes: Mutex<Vec<ShardProbe>>,
     ready: AtomicBool,
     draining: AtomicBool,
-    stated: AtomicI64,
+    last: Mutex<LastStated>,
+    /// The store answers only after a while: its time is asked for now and then, and guessed between.
+    is_far: bool,
+}
+
+/// What the store stated last, and when by this node's monotonic clock.
+#[derive(Clone, Copy)]
+struct LastStated {
+    stated: Stated,
+    at: Monotonic,
 }
 
 impl NodeGateway {
-    pub(crate) fn new(
+    /// Waits for the store to state its time once.
+    pub(crate) async fn new(
         parts: &NodeParts,
         map: ShardMap,
         cell: &CellRow,
         shards: Vec<Addr<ShardActor>>,
         waiters: Arc<Waiters>,
-    ) -> NodeGateway {
-        NodeGateway {
+    ) -> Result<NodeGateway, StoreError> {
+        let mut asked = parts.store.now(Scope::Coordinator);
+        let at_once = (&mut asked).now_or_never();
+        let is_far = at_once.is_none();
+        let stated = match at_once {
+            Some(stated) => stated?,
+            None => asked.await?,
+        };
+        let at = parts.clock.mono();
+        Ok(NodeGateway {
             store: parts.store.clone(),
             clock: parts.clock.clone(),
             chance: parts.chance.clone(),
@@ -60,7 +78,22 @@ impl NodeGateway {
             shards,
             ready: AtomicBool::new(false),
             draining: AtomicBool::new(false),
-            stated: AtomicI64::new(cell.created_at.0),
+            last: Mutex::new(LastStated { stated, at }),
+            is_far,
+        })
+    }
+
+    /// Whether somebody must ask for the store's time now and then.
+    pub(crate) fn is_far(&self) -> bool {
+        self.is_far
+    }
+
+    /// Asks for the store's time.
+    pub(crate) async fn ask_time(&self) {
+        let asked = self.store.now(Scope::Coordinator).await;
+        let at = self.clock.mono();
+        if let Ok(stated) = asked {
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = LastStated { stated, at };
         }
     }
 
@@ -114,18 +147,20 @@ impl NodeGateway {
         }
     }
 
-    /// Store time, as fresh as the store gives it without waiting.
+    /// Store time, as fresh as the store gives it without waiting; guessed from the last statement
+    /// where the store is far, which decides nothing: it is for delays that count from now.
     pub(crate) fn stated(&self) -> Stated {
-        let fresh = self.store.now(Scope::Coordinator).now_or_never().and_then(Result::ok);
-        if let Some(stated) = fresh {
-            // As it is: it comes down in the audited step of F20.
-            self.stated.store(stated.time.0, Ordering::SeqCst);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = self.clock.mono();
+        if self.is_far {
+            let time = last.stated.time + at.since(last.at);
+            return Stated { time, ..last.stated };
         }
-        let time = StoreTime(self.stated.load(Ordering::SeqCst));
-        Stated {
-            time,
-            doubt: fresh.is_some_and(|stated| stated.doubt),
+        // As it is: it comes down in the audited step of F20.
+        if let Some(Ok(stated)) = self.store.now(Scope::Coordinator).now_or_never() {
+            *last = LastStated { stated, at };
         }
+        last.stated
     }
 
     pub(crate) fn call_shard(&self, shard: ShardId, request: ShardRequest) -> Answer<ShardReply> {

@@ -12,12 +12,14 @@ mod reads;
 
 use crate::chance::{SharedChance, draw_u64};
 use crate::clock::SharedClock;
+use crate::net::rt;
 use crate::node::gateway::NodeGateway;
 use crate::node::lanes::{Lane, start_on};
 use crate::node::notes::{Notes, Waiters};
 use crate::shell::fetch::SharedStore;
 use crate::shell::load::OpenPlan;
 use crate::shell::messages::ToShard;
+use crate::shell::patient::patient;
 use crate::shell::shard_actor::{Fatal, ShardActor, ShardParts};
 use crate::targets::TargetRunner;
 use crate::worker::{ToWorker, WorkerActor, WorkerParts};
@@ -149,9 +151,12 @@ pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, Star
                 .ok_or_else(lane_gone)?,
         );
     }
-    let gateway = NodeGateway::new(&parts, map, &cell, shards.clone(), waiters);
+    let gateway = Arc::new(NodeGateway::new(&parts, map, &cell, shards.clone(), waiters).await?);
+    if gateway.is_far() {
+        keep_time(&gateway);
+    }
     let mut node = Node {
-        gateway: Arc::new(gateway),
+        gateway,
         cell,
         shards,
         worker: None,
@@ -165,6 +170,18 @@ pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, Star
     Ok(node)
 }
 
+/// Asks a far store for its time every second, for as long as the gateway lives.
+fn keep_time(gateway: &Arc<NodeGateway>) {
+    let (gateway, clock) = (Arc::downgrade(gateway), gateway.clock.clone());
+    rt::spawn(async move {
+        while let Some(gateway) = gateway.upgrade() {
+            gateway.ask_time().await;
+            drop(gateway);
+            clock.sleep(Span::from_secs(1)).await;
+        }
+    });
+}
+
 fn shard_parts(
     config: &NodeConfig,
     parts: &NodeParts,
@@ -172,7 +189,7 @@ fn shard_parts(
     (notes, trial_turn): (Arc<dyn Notes>, Arc<Semaphore>),
 ) -> ShardParts {
     ShardParts {
-        store: parts.store.clone(),
+        store: patient(parts.store.clone(), parts.clock.clone()),
         clock: parts.clock.clone(),
         chance: parts.chance.clone(),
         fatal: parts.fatal.clone(),
@@ -194,6 +211,8 @@ impl Node {
         let mut settings = WorkerConfig::new(slots, self.gateway.map);
         settings.queues = self.config.queues.clone();
         settings.heartbeat = self.config.heartbeat;
+        // A short lease leaves room for a short margin only.
+        settings.lease_margin = settings.lease_margin.min(Span(self.config.lease.0 / 10));
         let parts = WorkerParts {
             clock: self.parts.clock.clone(),
             runner: self.parts.runner.clone(),

@@ -3,6 +3,7 @@
 //! Read `log.rs` (durable before visible), `overlay.rs` (cold rows), `fetch.rs` (reads), `load.rs`
 //! (opening a shard), then `shard_actor.rs` (the actor).
 
+mod away;
 mod careful;
 mod fates;
 pub mod fetch;
@@ -13,6 +14,7 @@ pub mod messages;
 mod needs;
 mod open_shard;
 pub mod overlay;
+pub mod patient;
 mod release;
 pub mod shard_actor;
 mod sweep;

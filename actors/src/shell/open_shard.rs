@@ -6,6 +6,7 @@
 
 #[cfg(madsim)]
 use crate::planted::{self, Bug};
+use crate::shell::away::ANSWER_PATIENCE;
 use crate::shell::load::Loaded;
 use crate::shell::log::{CommitLog, Sealed};
 use crate::shell::overlay::Overlay;
@@ -50,9 +51,15 @@ pub struct OpenShard {
     is_stale: bool,
     /// How long not to ask again: grows while the store's clock stands still.
     held_poll: Span,
-    inbox: VecDeque<ShardInput>,
-    asking: bool,
+    pub(super) inbox: VecDeque<ShardInput>,
+    pub(super) asking: bool,
+    /// How often the store's time was asked for and not there at once.
+    pub(super) questions: u64,
+    /// The store has not answered for a while: see `away.rs`.
+    pub(super) is_away: bool,
     in_flight: bool,
+    /// When the batch in flight was sent first.
+    pub(super) sent_at: Monotonic,
     steps: u64,
     /// Its opening is replayed and has passed the self-audit.
     pub(crate) is_audited: bool,
@@ -187,7 +194,10 @@ impl ShardActor {
             held_poll: Span::ZERO,
             inbox: VecDeque::new(),
             asking: false,
+            questions: 0,
+            is_away: false,
             in_flight: false,
+            sent_at: mono,
             steps: 0,
             is_audited: false,
         }));
@@ -211,6 +221,9 @@ impl ShardActor {
         let mono = self.parts.clock.mono();
         let Some(open) = self.open.as_mut() else { return };
         if open.asking {
+            if open.is_away {
+                self.renew(ctx);
+            }
             return;
         }
         if open.is_stale || mono.since(open.stated_at) > STATED_FRESH || open.stated.doubt {
@@ -220,13 +233,14 @@ impl ShardActor {
                 Some(Err(error)) => return self.on_store_error(error, ctx),
                 None => {
                     open.asking = true;
-                    let life = self.life;
+                    open.questions += 1;
+                    let (life, question) = (self.life, open.questions);
                     ctx.spawn(asked.into_actor(self).map(move |stated, shard, ctx| {
                         if shard.life == life {
                             shard.on_asked(stated, ctx);
                         }
                     }));
-                    return;
+                    return self.watch_question(question, ctx);
                 }
             }
         }
@@ -237,6 +251,9 @@ impl ShardActor {
         let mono = self.parts.clock.mono();
         let Some(open) = self.open.as_mut() else { return };
         open.asking = false;
+        if std::mem::take(&mut open.is_away) {
+            tracing::info!(shard = self.parts.plan.shard.0, "the store answers again");
+        }
         match stated {
             Ok(stated) => open.on_stated(stated, mono),
             Err(error) => return self.on_store_error(error, ctx),
@@ -248,22 +265,26 @@ impl ShardActor {
         if let Some(open) = self.open.as_mut().filter(|open| !open.inbox.is_empty()) {
             open.machine.set_full(self.parts.store.is_full());
         }
-        while let Some(open) = self.open.as_mut()
-            && let Some(input) = open.inbox.pop_front()
-        {
-            #[cfg(feature = "test-switches")]
-            crate::process::switches::panic_in("shard");
-            let mut out = Out::default();
-            let now = open.now(mono);
-            open.machine.step(now, input, &mut out);
-            open.steps += 1;
-            if cfg!(debug_assertions) && open.steps.is_multiple_of(16) {
-                open.machine.check();
-            }
-            self.stamp(out, ctx);
+        while let Some(input) = self.open.as_mut().and_then(|open| open.inbox.pop_front()) {
+            self.step_one(input, mono, ctx);
         }
         self.audit_itself(ctx);
         self.arm_timer(mono, ctx);
+    }
+
+    /// Steps at the time last stated.
+    pub(super) fn step_one(&mut self, input: ShardInput, mono: Monotonic, ctx: &mut Context<ShardActor>) {
+        let Some(open) = self.open.as_mut() else { return };
+        #[cfg(feature = "test-switches")]
+        crate::process::switches::panic_in("shard");
+        let mut out = Out::default();
+        let now = open.now(mono);
+        open.machine.step(now, input, &mut out);
+        open.steps += 1;
+        if cfg!(debug_assertions) && open.steps.is_multiple_of(16) {
+            open.machine.check();
+        }
+        self.stamp(out, ctx);
     }
 
     /// Once after an opening, when what is due first is in memory: until then the node is not ready.
@@ -312,6 +333,7 @@ impl ShardActor {
             return self.settle();
         };
         open.in_flight = true;
+        open.sent_at = self.parts.clock.mono();
         open.sync_overlay();
         let batch = match encode_batch(sealed.writes.as_slice(), makes_work(sealed.writes.as_slice())) {
             Ok(batch) => Arc::new(batch),
@@ -360,6 +382,7 @@ impl ShardActor {
                     reason,
                     "commit to be sent again"
                 );
+                self.tell_unknown_after(ANSWER_PATIENCE);
                 self.resend_later(sealed, commit, pause, ctx);
             }
             Committed::Conflict(what) => self.close(&format!("conflict: {what}"), ctx),

@@ -165,7 +165,7 @@ impl ShardActor {
     }
 
     fn on_client(&mut self, request: ShardRequest, answering: Answering, ctx: &mut Context<ShardActor>) {
-        let Some(open) = self.open.as_ref() else {
+        let Some(open) = self.open.as_ref().filter(|open| !open.is_away) else {
             let _ = answering.send(Err(shard_away()));
             return;
         };
@@ -188,6 +188,7 @@ impl ShardActor {
             (FromWorker::Offer { .. }, _) if self.draining => {}
             (FromWorker::Offer { .. }, false) => drop(self.early.insert(worker, message)),
             (_, false) => {}
+            _ if !self.is_taken_while_away(&message) => {}
             (_, true) => self.gather_worker(worker, message, ctx),
         }
     }
