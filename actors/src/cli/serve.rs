@@ -4,8 +4,11 @@
 //! `crate::process::serve`.
 
 use super::client::{DATA_DEFAULT, parse_span};
+use super::failure::Failure;
+use super::output::Format;
 use crate::node::NodeConfig;
-use crate::process::serve::{ServeOptions, serve};
+use crate::problem::Exit;
+use crate::process::serve::{Part, ServeOptions, serve};
 use crate::targets::address::AddressRange;
 use crate::targets::{HandlerRegistry, TargetsConfig};
 use crate::telemetry::logging::LogFormat;
@@ -82,9 +85,42 @@ pub struct ServeArgs {
     /// Let jobs send an authorization header.
     #[arg(long)]
     allow_authorization: bool,
+    /// What this process does: all, or the store alone, or all others together.
+    #[arg(long, value_name = "ROLES", value_delimiter = ',', default_value = "all")]
+    roles: Vec<RoleArg>,
+    /// Where the store listens for other nodes; loopback only.
+    #[arg(long, value_name = "ADDRESS")]
+    mesh_listen: Option<SocketAddr>,
+    /// Where a node without the store role finds it, such as 127.0.0.1:4481.
+    #[arg(long, value_name = "HOST:PORT")]
+    store_at: Option<String>,
     #[command(flatten)]
     options: ServerOptions,
 }
+
+/// What a process can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum RoleArg {
+    /// Everything.
+    All,
+    /// Holds the store.
+    Store,
+    /// Owns shards.
+    Scheduler,
+    /// Runs attempts.
+    Worker,
+    /// Serves the API.
+    Gateway,
+    /// Assigns shards.
+    Coordinator,
+}
+
+const WITHOUT_STORE: [RoleArg; 4] = [
+    RoleArg::Scheduler,
+    RoleArg::Worker,
+    RoleArg::Gateway,
+    RoleArg::Coordinator,
+];
 
 /// Arguments of `dev`.
 #[derive(Clone, Debug, Args)]
@@ -115,6 +151,7 @@ impl ServerOptions {
         node.drain = Span::from_millis(u64::try_from(self.drain.as_millis()).unwrap_or(u64::MAX));
         ServeOptions {
             folder: Some(self.data),
+            part: Part::Whole,
             listen: self.listen,
             node,
             targets: targets.allowing(self.allow_address),
@@ -138,7 +175,57 @@ impl ServeArgs {
             authorization_header: self.allow_authorization,
             ..TargetsConfig::default()
         };
-        serve(self.options.into_serve(targets))
+        match self.part() {
+            Ok(part) => serve(ServeOptions {
+                part,
+                ..self.options.into_serve(targets)
+            }),
+            Err(failure) => {
+                let _ = failure.show(Format::Text, &mut std::io::stderr());
+                ExitCode::from(failure.exit as u8)
+            }
+        }
+    }
+
+    /// Which part of a cell this is, from the roles and addresses that were asked for.
+    fn part(&self) -> Result<Part, Failure> {
+        let mut roles = self.roles.clone();
+        roles.sort();
+        roles.dedup();
+        let wrong = |place: &str, detail: String, hint: &str| {
+            let mut failure = Failure::new(Exit::Usage, "roles_invalid", detail, hint);
+            failure.problem.field = Some(place.into());
+            failure
+        };
+        match (roles.as_slice(), self.mesh_listen, &self.store_at) {
+            ([RoleArg::All], None, None) => Ok(Part::Whole),
+            ([RoleArg::Store], Some(listen), None) => Ok(Part::Store(listen)),
+            ([RoleArg::Store], None, _) => Err(wrong(
+                "--mesh-listen",
+                "The store role serves other nodes.".to_owned(),
+                "Say where: --mesh-listen 127.0.0.1:4481.",
+            )),
+            (roles, None, Some(address)) if roles == WITHOUT_STORE => match address.rsplit_once(':') {
+                Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+                    Ok(Part::WithoutStore(address.clone()))
+                }
+                _ => Err(wrong(
+                    "--store-at",
+                    format!("{address} is no HOST:PORT."),
+                    "Write it as in 127.0.0.1:4481.",
+                )),
+            },
+            (roles, None, None) if roles == WITHOUT_STORE => Err(wrong(
+                "--store-at",
+                "These roles need a store on another node.".to_owned(),
+                "Say where: --store-at 127.0.0.1:4481.",
+            )),
+            _ => Err(wrong(
+                "--roles",
+                "These roles and addresses do not go together.".to_owned(),
+                "Use all; or store with --mesh-listen; or scheduler,worker,gateway,coordinator with --store-at.",
+            )),
+        }
     }
 }
 

@@ -6,13 +6,14 @@
 use crate::chance::draw_holder;
 use crate::node::{NodeConfig, NodeParts, StartError};
 use crate::shell::fetch::{SharedStore, read_rows};
+use crate::shell::patient::patient;
 use fencepost_core::ids::{BatchNo, Generation, Scope, ShardMap};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
 use fencepost_core::row::{AssignmentRow, CellRow, Row, RowKey};
 use fencepost_core::time::Span;
 use fencepost_storage::codec::encode_batch;
-use fencepost_storage::store::{Commit, Committed, Open, StoreError};
+use fencepost_storage::store::{Commit, Committed, Open, OpenError, StoreError};
 use std::sync::Arc;
 
 /// Pause before the cell's batch is sent again.
@@ -20,7 +21,7 @@ const RESEND_PAUSE: Span = Span::from_millis(20);
 
 /// Reads the cell row, or makes the cell; then makes this node the owner of all shards.
 pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellRow, StartError> {
-    let store = &parts.store;
+    let store = &patient(parts.store.clone(), parts.clock.clone());
     let (rows, bad) = read_rows(store, &[RowKey::Cell]).await?;
     if let Some(row) = bad.first() {
         return Err(StartError::Cell(format!(
@@ -56,7 +57,8 @@ fn keep_shards(cell: CellRow, config: &NodeConfig) -> Result<CellRow, StartError
 }
 
 async fn new_cell(parts: &NodeParts, shards: u16, writes: &mut Vec<Write>) -> Result<CellRow, StartError> {
-    let at = parts.store.now(Scope::Coordinator).await?.time;
+    let store = patient(parts.store.clone(), parts.clock.clone());
+    let at = store.now(Scope::Coordinator).await?.time;
     let cell = CellRow {
         cell: parts.cell,
         generation: Generation(1),
@@ -103,17 +105,23 @@ async fn claim_shards(
 }
 
 async fn commit_as_coordinator(parts: &NodeParts, node: &Name, writes: &[Write]) -> Result<(), StartError> {
-    let (store, scope) = (&parts.store, Scope::Coordinator);
+    let store = &patient(parts.store.clone(), parts.clock.clone());
+    let scope = Scope::Coordinator;
     let holder = draw_holder(&*parts.chance);
     let expected = store.epoch(scope).await?;
-    let opened = store
-        .open(Open {
-            scope,
-            holder,
-            expected,
-            node: node.clone(),
-        })
-        .await?;
+    let request = Open {
+        scope,
+        holder,
+        expected,
+        node: node.clone(),
+    };
+    let opened = loop {
+        match store.open(request.clone()).await {
+            // The same nonce gets the same answer (F6).
+            Err(OpenError::Store(StoreError::Unavailable(_))) => parts.clock.sleep(RESEND_PAUSE).await,
+            opened => break opened?,
+        }
+    };
     let batch = encode_batch(writes, false).map_err(|error| StartError::Cell(error.to_string()))?;
     let batch = Arc::new(batch);
     let commit = Commit {
@@ -127,13 +135,12 @@ async fn commit_as_coordinator(parts: &NodeParts, node: &Name, writes: &[Write])
         match store.commit(commit.clone()).await {
             Committed::Committed(_) | Committed::Already(_) => return Ok(()),
             // Settled by sending the same again (F2), unless the store has ended for this process.
-            Committed::Unknown(_) => {
+            Committed::Unknown(_) | Committed::Unavailable(_) => {
                 if let Err(StoreError::Broken(reason)) = store.now(scope).await {
                     return Err(StoreError::Broken(reason).into());
                 }
                 parts.clock.sleep(RESEND_PAUSE).await;
             }
-            Committed::Unavailable(reason) => return Err(StartError::Cell(reason)),
             Committed::Conflict(what) => return Err(StartError::Cell(what)),
             Committed::Stale => return Err(StartError::Cell("another node took the cell meanwhile".into())),
             Committed::Full => return Err(StartError::Cell("the disk is full".into())),

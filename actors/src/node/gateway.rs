@@ -10,6 +10,7 @@ use crate::node::NodeParts;
 use crate::node::notes::Waiters;
 use crate::shell::fetch::SharedStore;
 use crate::shell::messages::{ShardProbe, ToShard, outcome_unknown, shard_away};
+use crate::shell::patient::patient;
 use crate::shell::shard_actor::ShardActor;
 use actix::Addr;
 use actix::prelude::SendError;
@@ -58,7 +59,8 @@ impl NodeGateway {
         shards: Vec<Addr<ShardActor>>,
         waiters: Arc<Waiters>,
     ) -> Result<NodeGateway, StoreError> {
-        let mut asked = parts.store.now(Scope::Coordinator);
+        let store = patient(parts.store.clone(), parts.clock.clone());
+        let mut asked = store.now(Scope::Coordinator);
         let at_once = (&mut asked).now_or_never();
         let is_far = at_once.is_none();
         let stated = match at_once {

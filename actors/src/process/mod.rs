@@ -7,6 +7,8 @@ pub mod exit;
 pub mod fine_timer;
 pub mod panics;
 #[cfg(not(madsim))]
+mod roles;
+#[cfg(not(madsim))]
 mod samples;
 pub mod say;
 #[cfg(not(madsim))]

@@ -10,6 +10,7 @@ use crate::clock::{SharedClock, SystemClock};
 use crate::gateway::Gateway;
 use crate::node::notes::Notes;
 use crate::node::{Node, NodeConfig, NodeParts, run_node};
+use crate::process::roles::{self, Connections};
 use crate::process::say::say;
 use crate::process::signals::Signals;
 use crate::process::{exit, panics, samples, threads};
@@ -32,8 +33,10 @@ use tokio::sync::watch;
 
 /// How a server is started.
 pub struct ServeOptions {
-    /// Where the store lies; `None` keeps everything in memory.
+    /// Where the store lies, and the token; `None` keeps everything in memory.
     pub folder: Option<PathBuf>,
+    /// What this process does, and where the rest is.
+    pub part: Part,
     /// Where the API listens; loopback only.
     pub listen: SocketAddr,
     /// Settings of the node.
@@ -52,14 +55,25 @@ pub struct ServeOptions {
     pub level: String,
 }
 
+/// Which roles a process has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of them.
+    Whole,
+    /// The store alone, for nodes that connect here.
+    Store(SocketAddr),
+    /// All but the store, which is reached at this `host:port`.
+    WithoutStore(String),
+}
+
 /// What went wrong before the server served, with its exit code.
-struct Refused {
+pub(super) struct Refused {
     code: u8,
     why: String,
 }
 
 impl Refused {
-    fn new(code: u8, why: impl std::fmt::Display) -> Refused {
+    pub(super) fn new(code: u8, why: impl std::fmt::Display) -> Refused {
         Refused {
             code,
             why: why.to_string(),
@@ -91,7 +105,25 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     let mut signals = Signals::listen().map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
     let chance: SharedChance = Arc::new(SystemChance);
     let clock: SharedClock = Arc::new(SystemClock::with_fine_timer());
-    let (store, cell) = open_store(&options, &clock, &*chance)?;
+    let connections = Connections {
+        node: options.node.name.clone(),
+        clock: clock.clone(),
+        chance: chance.clone(),
+    };
+    let (store, cell) = match options.part.clone() {
+        Part::Whole => open_store(&options, &clock, &*chance)?,
+        Part::Store(listen) => {
+            let opened = open_store(&options, &clock, &*chance)?;
+            return roles::serve_store(&connections, opened, listen, signals).await;
+        }
+        Part::WithoutStore(address) => {
+            let Some(reached) = roles::reach_store(&connections, &address, &mut signals).await else {
+                return Ok(());
+            };
+            make_token_folder(&options)?;
+            reached
+        }
+    };
     // Before the node: a server without its port must not begin an attempt, and targets must know the port.
     let listening = Listening::bind(options.listen)
         .await
@@ -165,6 +197,17 @@ fn open_store(
     Ok((Arc::new(store), cell))
 }
 
+/// A node without a store keeps its token in the folder all the same.
+fn make_token_folder(options: &ServeOptions) -> Result<(), Refused> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let Some(folder) = &options.folder else { return Ok(()) };
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| {
+        let why = format!("the folder {} cannot be made: {error}", folder.display());
+        Refused::new(exit::STORE_REFUSED, why)
+    })
+}
+
 fn store_broke(why: &str) {
     exit::end_now(
         exit::STORE_BROKEN,
@@ -229,11 +272,13 @@ fn make_api(
 fn announce(options: &ServeOptions, address: SocketAddr) {
     say(&format!("fencepost {} on http://{address}", env!("CARGO_PKG_VERSION")));
     if let Some(folder) = &options.folder {
-        say(&format!(
-            "store: {} · token: {}",
-            folder.display(),
-            folder.join("token").display()
-        ));
+        let token = folder.join("token");
+        match &options.part {
+            Part::WithoutStore(address) => say(&format!("store: at {address} · token: {}", token.display())),
+            Part::Whole | Part::Store(_) => {
+                say(&format!("store: {} · token: {}", folder.display(), token.display()));
+            }
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod kill;
 mod poison;
 mod refusals;
 mod small_disk;
+mod split;
 mod story;
 #[path = "../support/mod.rs"]
 mod support;

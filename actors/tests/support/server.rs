@@ -182,6 +182,19 @@ impl Server {
         server
     }
 
+    /// A process that serves its store to other nodes; where it does.
+    pub fn start_store(command: Command, said: PathBuf) -> (Server, SocketAddr) {
+        let mut server = Server::spawn(command, said, PathBuf::new());
+        let address = pace::within(pace::LONG, || {
+            assert!(!server.has_ended(), "the store ended:\n{}", server.said());
+            let said = server.said();
+            let line = said.lines().find(|line| line.contains(" store for other nodes on "))?;
+            line.rsplit_once(' ')?.1.trim().parse().ok()
+        });
+        let address = address.unwrap_or_else(|| panic!("it never named its address:\n{}", server.said()));
+        (server, address)
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

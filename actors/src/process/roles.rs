@@ -1,0 +1,112 @@
+//! A process of a part of the roles: the one that holds the store, and those that reach it.
+//!
+//! Owns: serving the store to other nodes, and finding it from one that has none. Must never: write
+//! anything before the store has answered. Next: `serve.rs`, `../mesh/`.
+
+use crate::chance::{SharedChance, draw_u64};
+use crate::clock::SharedClock;
+use crate::mesh::counts::MeshCounts;
+use crate::mesh::dial::dial;
+use crate::mesh::envelope::{STORE, ServiceId};
+use crate::mesh::listen::MeshListener;
+use crate::mesh::store_link::{MeshStoreLink, StoreService};
+use crate::mesh::{MeshParts, NodeFacts, Roles, Service};
+use crate::net::rt;
+use crate::process::exit;
+use crate::process::say::say;
+use crate::process::serve::Refused;
+use crate::process::signals::Signals;
+use crate::shell::fetch::SharedStore;
+use fencepost_core::name::Name;
+use fencepost_core::time::Span;
+use fencepost_storage::remote::RemoteStore;
+use futures_util::future::{Either, select};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Pause before a store that does not answer yet is asked again.
+const ASK_PAUSE: Span = Span::from_millis(200);
+
+/// What a node needs for connections.
+pub(super) struct Connections {
+    pub(super) node: Name,
+    pub(super) clock: SharedClock,
+    pub(super) chance: SharedChance,
+}
+
+impl Connections {
+    fn parts(&self, cell: Option<u128>, roles: Roles, services: BTreeMap<ServiceId, Arc<dyn Service>>) -> MeshParts {
+        MeshParts {
+            cell,
+            facts: NodeFacts {
+                node: self.node.clone(),
+                boot: draw_u64(&*self.chance),
+                roles,
+            },
+            clock: self.clock.clone(),
+            chance: self.chance.clone(),
+            services,
+            counts: MeshCounts::default(),
+        }
+    }
+}
+
+/// Serves a store to other nodes until a signal comes.
+pub(super) async fn serve_store(
+    connections: &Connections,
+    (store, cell): (SharedStore, u128),
+    listen: SocketAddr,
+    mut signals: Signals,
+) -> Result<(), Refused> {
+    let listener = MeshListener::bind(listen)
+        .await
+        .map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
+    let service: Arc<dyn Service> = Arc::new(StoreService { store, cell });
+    let services = BTreeMap::from([(STORE, service)]);
+    let parts = Arc::new(connections.parts(Some(cell), Roles::STORE, services));
+    let (tell_stop, stop) = watch::channel(false);
+    say(&format!(
+        "fencepost {} store for other nodes on {}",
+        env!("CARGO_PKG_VERSION"),
+        listener.address()
+    ));
+    rt::spawn(listener.serve(parts, stop));
+    signals.next().await;
+    // What a node sent is durable or not, and it will ask: there is nothing to drain.
+    let _ = tell_stop.send(true);
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// The store on another node, once it answers; `None` if a signal came first.
+pub(super) async fn reach_store(
+    connections: &Connections,
+    address: &str,
+    signals: &mut Signals,
+) -> Option<(SharedStore, u128)> {
+    let roles = Roles::SCHEDULER
+        .with(Roles::WORKER)
+        .with(Roles::GATEWAY)
+        .with(Roles::COORDINATOR);
+    let parts = Arc::new(connections.parts(None, roles, BTreeMap::new()));
+    let peer = dial(parts, address.to_owned());
+    let store = RemoteStore::new(Arc::new(MeshStoreLink(peer)));
+    let mut is_told = false;
+    loop {
+        let asked = match select(Box::pin(store.ask_facts()), Box::pin(signals.next())).await {
+            Either::Left((asked, _)) => asked,
+            Either::Right(((), _)) => return None,
+        };
+        match asked {
+            Ok(cell) => return Some((Arc::new(store), cell)),
+            Err(error) => {
+                if !std::mem::replace(&mut is_told, true) {
+                    say(&format!("waiting for the store at {address}: {error}"));
+                }
+                connections.clock.sleep(ASK_PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A cell in two processes: one holds the store, the other has every other role.
+//!
+//! Owns: what either one's death may not do. Next: `../../src/process/roles.rs`, `../mesh/` for the same
+//! without processes.
+
+use crate::api::Api;
+use crate::pace::{self, until, until_true};
+use crate::server::{Place, Server};
+use crate::sink::{Guarded, Say, Sink};
+use fencepost::guard::Answer;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const ROLES: &str = "scheduler,worker,gateway,coordinator";
+
+fn store_on(folder: &Path, listen: SocketAddr) -> (Server, SocketAddr) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+    command.args(["serve", "--roles", "store", "--log-level", "warn", "--mesh-listen"]);
+    command.arg(listen.to_string()).arg("--data").arg(folder.join("store"));
+    Server::start_store(command, folder.join("store-said"))
+}
+
+/// A store process, a node process beside it, and a guarded target.
+struct Split {
+    folder: tempfile::TempDir,
+    store: Option<Server>,
+    at: SocketAddr,
+    place: Place,
+    sink: Sink,
+    applied: Arc<Mutex<Vec<String>>>,
+    is_slow: Arc<AtomicBool>,
+}
+
+impl Split {
+    fn start() -> Split {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap());
+        let place = Place::new(&["--roles", ROLES, "--store-at", &at.to_string()]);
+        let guarded = Guarded::new();
+        let (applied, is_slow) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let (effects, slow) = (applied.clone(), is_slow.clone());
+        let sink = Sink::start(move |arrival| {
+            if slow.load(Ordering::SeqCst) {
+                pace::reach(pace::from_now(Duration::from_millis(300)));
+            }
+            if matches!(guarded.apply(arrival), Answer::Applied(_)) {
+                effects.lock().unwrap().push(arrival.key.clone());
+            }
+            Say::Status(200, "")
+        });
+        Split {
+            folder,
+            store: Some(store),
+            at,
+            place,
+            sink,
+            applied,
+            is_slow,
+        }
+    }
+
+    fn kill_store(&mut self) {
+        self.store.take().unwrap().kill();
+    }
+
+    fn start_store(&mut self) {
+        let (store, at) = store_on(self.folder.path(), self.at);
+        assert_eq!(at, self.at);
+        self.store = Some(store);
+    }
+
+    fn job(&self) -> Value {
+        json!({"target": {"type": "http", "url": self.sink.url("/")}, "retry": {"attempts": 50}})
+    }
+}
+
+fn create(api: &mut Api, body: &Value) -> String {
+    let made = api.post("/v1/jobs", body).expect(201);
+    made["id"].as_str().unwrap().to_owned()
+}
+
+fn succeeded(api: &mut Api, id: &str) -> Value {
+    until(&format!("job {id} to succeed"), || {
+        let answer = api.call("GET", &format!("/v1/jobs/{id}"), &[], None).ok()?;
+        let job = (answer.status == 200).then(|| answer.expect(200))?;
+        (job["state"] == "succeeded").then_some(job)
+    })
+}
+
+#[test]
+fn f02_a_store_that_is_killed_loses_nothing_and_all_goes_on_by_itself() {
+    let mut split = Split::start();
+    let mut server = split.place.start();
+    let mut api = server.api();
+    let body = split.job();
+    let mut acknowledged = vec![create(&mut api, &body)];
+    for _ in 0..3 {
+        split.is_slow.store(true, Ordering::SeqCst);
+        acknowledged.extend((0..20).map(|_| create(&mut api, &body)));
+        split.kill_store();
+        let (answer, took) = pace::took(|| api.post("/v1/jobs", &body));
+        assert_eq!(answer.status, 503, "{}", answer.code());
+        assert!(answer.header("retry-after").is_some());
+        assert!(
+            took < Duration::from_secs(2),
+            "refused within two seconds, not {took:?}"
+        );
+        until_true("its shard takes nothing any more", || {
+            let again = api.post("/v1/jobs", &body);
+            assert_eq!(again.status, 503, "{}", again.code());
+            again.code() == "shard_unavailable"
+        });
+        split.is_slow.store(false, Ordering::SeqCst);
+        split.start_store();
+        until_true("work is taken again", || api.post("/v1/jobs", &body).status == 201);
+    }
+    for id in &acknowledged {
+        let job = succeeded(&mut api, id);
+        assert_eq!(job["attempt_count"], 1, "no lease was lost: {job}");
+    }
+    assert!(!server.has_ended(), "{}", server.said());
+    let mut keys = split.applied.lock().unwrap().clone();
+    let effects = keys.len();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), effects, "one effect per key");
+}
+
+#[test]
+fn a_node_that_is_killed_finds_its_work_in_the_store_again() {
+    let mut split = Split::start();
+    let server = split.place.start();
+    let mut api = server.api();
+    split.is_slow.store(true, Ordering::SeqCst);
+    let ids: Vec<String> = (0..30).map(|_| create(&mut api, &split.job())).collect();
+    server.kill();
+    split.is_slow.store(false, Ordering::SeqCst);
+    let mut server = split.place.start();
+    let mut api = server.api();
+    for id in &ids {
+        succeeded(&mut api, id);
+    }
+    assert_eq!(split.applied.lock().unwrap().len(), ids.len(), "each effect once");
+    assert_eq!(server.stop(), Some(0), "{}", server.said());
+    assert_eq!(split.store.as_mut().unwrap().stop(), Some(0));
+}
+
+#[test]
+fn a_node_waits_for_a_store_that_comes_later() {
+    let mut split = Split::start();
+    split.kill_store();
+    let server = split.place.spawn();
+    until_true("it says what it waits for", || {
+        server.said().contains("waiting for the store at")
+    });
+    split.start_store();
+    until_true("it serves", || server.said().contains(" on http://"));
+}
+
+#[test]
+fn roles_that_do_not_go_together_are_refused_with_a_place_and_a_hint() {
+    for (words, place) in [
+        (&["--roles", "store"][..], "--mesh-listen"),
+        (&["--roles", ROLES], "--store-at"),
+        (&["--roles", ROLES, "--store-at", "nowhere"], "--store-at"),
+        (&["--roles", "store,worker"], "--roles"),
+        (&["--mesh-listen", "127.0.0.1:0"], "--roles"),
+    ] {
+        let told = Command::new(env!("CARGO_BIN_EXE_fencepost"))
+            .arg("serve")
+            .args(words)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&told.stderr).into_owned();
+        assert_eq!(told.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains(&format!("[roles_invalid, {place}]")) && said.contains("hint: "),
+            "{said}"
+        );
+    }
+    let beyond = ["serve", "--roles", "store", "--mesh-listen", "0.0.0.0:0", "--data"];
+    let folder = tempfile::tempdir().unwrap();
+    let told = Command::new(env!("CARGO_BIN_EXE_fencepost"))
+        .args(beyond)
+        .arg(folder.path().join("store"))
+        .output()
+        .unwrap();
+    assert_eq!(
+        told.status.code(),
+        Some(73),
+        "{}",
+        String::from_utf8_lossy(&told.stderr)
+    );
+}
