@@ -187,8 +187,10 @@ pub const TOKENS_REMEMBERED_MAX: usize = 8_192;
 pub const READY_LOADS_MAX: usize = 64;
 /// Longest wait after a lost worker; the lease has been waited for already.
 pub const WORKER_LOST_WAIT_MS_MAX: u64 = 2_000;
-/// Jobs in one page of the sweep that purges and audits.
+/// Jobs in one page of the sweep that purges and audits, while there is much to purge.
 pub const SWEEP_ROWS: usize = 256;
+/// Jobs in one page of the sweep otherwise: what a store at rest costs.
+pub const SWEEP_CALM_ROWS: usize = 128;
 /// Row writes of one page of the sweep above which a job with pages of attempts is left for the next walk.
 pub const SWEEP_WRITES_MAX: usize = 2_048;
 /// Pause between pages of the sweep.
@@ -288,7 +290,6 @@ pub const REQUESTS_KEPT_MAX: usize = 16;
 pub const FIRES_PER_STEP_MAX: usize = 1_024;
 /// Instants that a preview answers with.
 pub const PREVIEW_COUNT_MAX: u32 = 1_000;
-
 /// A forward step of the store's clock above this is clock doubt.
 pub const CLOCK_JUMP_MAX_MS: u64 = 60_000;
 /// Clock doubt ends by itself after the clock ran steadily for this long.

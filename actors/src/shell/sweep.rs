@@ -3,11 +3,11 @@
 //! Owns: reading jobs with the rows that belong to them, corrected by the overlay. Must never: decide
 //! what is old or wrong. Next: `window.rs`, `fencepost_core::lease_manager` (the sweep).
 
-use crate::shell::fetch::{PageRead, read_page, read_rows};
+use crate::shell::fetch::{PageRead, SharedStore, read_all, read_page, read_rows};
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
-use fencepost_core::ids::JobId;
+use fencepost_core::ids::{JobId, ShardId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::{LeaseInput, SweptJob};
 use fencepost_core::lease_manager::sweep_keys;
@@ -39,10 +39,7 @@ impl ShardActor {
         let life = self.life;
         let reading = async move {
             let mut read = read_page(&store, range, limit).await?;
-            let jobs = read.rows.iter().filter_map(|(_, row)| job_of(row));
-            let keys: Vec<RowKey> = jobs.flat_map(|job| sweep_keys(shard, job)).collect();
-            let (rows, bad) = read_rows(&store, &keys).await?;
-            read.bad.extend(bad);
+            let rows = read_related(&store, shard, &mut read).await?;
             Ok(Swept { read, rows, fetch })
         };
         ctx.spawn(
@@ -96,6 +93,31 @@ impl ShardActor {
         open.overlay.end_fetch(swept.fetch);
         self.step(ShardInput::Lease(LeaseInput::SweepPage { rows, next }), ctx);
     }
+}
+
+/// The rows of `sweep_keys` for the jobs of a page. Kinds that hardly a job has, and that lie by id, are read as
+/// a range: most pages have none of them, and asking for each job alone was most of what a server at rest did.
+async fn read_related(
+    store: &SharedStore,
+    shard: ShardId,
+    read: &mut PageRead,
+) -> Result<BTreeMap<RowKey, Option<Row>>, StoreError> {
+    let jobs = || read.rows.iter().filter_map(|(_, row)| job_of(row));
+    let Some((first, last)) = jobs().next().zip(jobs().next_back()) else {
+        return Ok(BTreeMap::new());
+    };
+    let ranges = [RowKey::Leased, RowKey::Parked, RowKey::DeadLetter]
+        .map(|name| KeyRange::up_to_row(&name(first.id), &name(last.id)));
+    let lies_by_id = |key: &RowKey| matches!(key, RowKey::Leased(_) | RowKey::Parked(_) | RowKey::DeadLetter(_));
+    let keys = jobs().flat_map(|job| sweep_keys(shard, job));
+    let keys: Vec<RowKey> = keys.filter(|key| !lies_by_id(key)).collect();
+    let (mut rows, bad) = read_rows(store, &keys).await?;
+    read.bad.extend(bad);
+    for range in ranges {
+        let found = read_all(store, range, &mut read.bad).await?;
+        rows.extend(found.into_iter().map(|row| (row.key(), Some(row))));
+    }
+    Ok(rows)
 }
 
 fn job_of(row: &Row) -> Option<&Job> {

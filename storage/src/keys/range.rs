@@ -73,6 +73,14 @@ impl KeyRange {
         KeyRange::of_slots(Kind::Job, slots)
     }
 
+    /// From one row to another of its kind, both included.
+    pub fn up_to_row(first: &RowKey, last: &RowKey) -> KeyRange {
+        KeyRange {
+            from: key_bytes(first),
+            to: prefix_end(&key_bytes(last)),
+        }
+    }
+
     /// Attempts of a job that are not in its row any more, from this page on.
     pub fn attempts(id: JobId, page: u32) -> KeyRange {
         let mut whole = vec![Kind::Attempts.byte()];

@@ -139,3 +139,16 @@ fn kinds_are_in_byte_order_and_below_255() {
             .all(|kind| kind.byte() < u8::MAX && Kind::of(&[kind.byte()]) == Some(*kind))
     );
 }
+
+#[test]
+fn a_range_up_to_a_row_ends_right_behind_it() {
+    let id = |n: u8| JobId::fresh(Slot::new(7).unwrap(), [n; 14]);
+    let range = KeyRange::up_to_row(&RowKey::Leased(id(1)), &RowKey::Leased(id(3)));
+    let within = |row: RowKey| {
+        let key = key_bytes(&row);
+        range.from <= key && key < range.to
+    };
+    assert!((1..=3).all(|n| within(RowKey::Leased(id(n)))));
+    assert!(!within(RowKey::Leased(id(0))) && !within(RowKey::Leased(id(4))));
+    assert!(!within(RowKey::Parked(id(2))), "another kind lies elsewhere");
+}

@@ -13,8 +13,8 @@ use super::{LeaseManager, Orders, is_expired};
 use crate::ids::{JobId, ShardId, Slot};
 use crate::job::{Job, JobState, Origin, Place};
 use crate::limits::{
-    DEAD_LETTER_RETENTION_DAYS, JOB_RETENTION_DAYS, KEY_RETENTION_HOURS, SWEEP_BUSY_PAUSE_MS, SWEEP_PAUSE_MS,
-    SWEEP_ROWS, SWEEP_WRITES_MAX,
+    DEAD_LETTER_RETENTION_DAYS, JOB_RETENTION_DAYS, KEY_RETENTION_HOURS, SWEEP_BUSY_PAUSE_MS, SWEEP_CALM_ROWS,
+    SWEEP_PAUSE_MS, SWEEP_ROWS, SWEEP_WRITES_MAX,
 };
 use crate::row::{AttemptsRow, DeadLetterRow, ParkedRow, ReadyRow, Row, RowKey};
 use crate::time::{Monotonic, Now, Span};
@@ -28,6 +28,8 @@ pub(super) struct Sweep {
     from: Option<JobId>,
     next_at: Monotonic,
     loading: bool,
+    /// Most of the last page was purged.
+    busy: bool,
 }
 
 impl Sweep {
@@ -37,6 +39,7 @@ impl Sweep {
             from: None,
             next_at: now + Span::from_millis(SWEEP_PAUSE_MS),
             loading: false,
+            busy: false,
         }
     }
 
@@ -46,7 +49,7 @@ impl Sweep {
             self.loading = true;
             out.effect(LeaseEffect::LoadSweep {
                 from: self.from,
-                limit: SWEEP_ROWS,
+                limit: if self.busy { SWEEP_ROWS } else { SWEEP_CALM_ROWS },
             });
         }
     }
@@ -61,6 +64,7 @@ impl Sweep {
         self.from = next;
         self.next_at = now + Span::from_millis(pause);
         self.loading = false;
+        self.busy = busy;
     }
 }
 
@@ -284,4 +288,33 @@ fn purge_key(now: Now, job: &Job, rows: &[Row], out: &mut Orders) -> bool {
 
 fn repaired(id: JobId, what: &'static str) -> LeaseEffect {
     LeaseEffect::JobRepaired { id, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page_ordered(sweep: &mut Sweep, now: Monotonic) -> Option<usize> {
+        let mut out = Orders::default();
+        sweep.on_tick(now, &mut out);
+        out.effects.iter().find_map(|effect| match effect {
+            LeaseEffect::LoadSweep { limit, .. } => Some(*limit),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn the_walk_takes_small_pages_at_rest_and_large_ones_soon_while_it_purges() {
+        let mut sweep = Sweep::new(Monotonic(0));
+        let calm = Span::from_millis(SWEEP_PAUSE_MS);
+        let busy = Span::from_millis(SWEEP_BUSY_PAUSE_MS);
+        let mut now = Monotonic(0) + calm;
+        assert_eq!(page_ordered(&mut sweep, now), Some(SWEEP_CALM_ROWS));
+        sweep.on_page(now, None, true);
+        now = now + busy;
+        assert_eq!(page_ordered(&mut sweep, now), Some(SWEEP_ROWS));
+        sweep.on_page(now, None, false);
+        assert_eq!(page_ordered(&mut sweep, now + busy), None);
+        assert_eq!(page_ordered(&mut sweep, now + calm), Some(SWEEP_CALM_ROWS));
+    }
 }
