@@ -42,6 +42,8 @@ pub struct Options {
     pub lie: u64,
     /// After everything has settled the node stays down for a day, and keys come back.
     pub next_day: bool,
+    /// The store is on a machine of its own, reached over the mesh.
+    pub apart: bool,
     /// A bug planted for this run.
     pub bug: Option<PlantedBug>,
 }
@@ -97,6 +99,7 @@ impl Options {
             change,
             lie: draw_lie(&mut stream),
             next_day: stream.percent(6),
+            apart: Stream::new(seed, "apart").percent(40),
             bug,
         }
     }
@@ -196,7 +199,7 @@ impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "shards={} slots={} clients={} jobs={} schedules={} active={}s lease={}ms latency={}us change={} lie={}s{} faults={}",
+            "shards={} slots={} clients={} jobs={} schedules={} active={}s lease={}ms latency={}us change={} lie={}s{}{} faults={}",
             self.shards,
             self.slots,
             self.clients,
@@ -208,6 +211,7 @@ impl fmt::Display for Options {
             self.change.map_or("none".to_owned(), |number| number.to_string()),
             self.lie / 1_000_000,
             if self.next_day { " next-day" } else { "" },
+            if self.apart { " store-apart" } else { "" },
             self.faults.names().join("+"),
         )?;
         match self.bug {

@@ -79,6 +79,7 @@ async fn run_world(sim: Sim, options: Options) -> Report {
         world.sim.record("canary", "process", &std::process::id().to_string());
     }
     target::start(&world);
+    server.store_up();
     server.up();
     planner::start(&world);
     clients::start(&world);

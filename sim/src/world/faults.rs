@@ -4,7 +4,7 @@
 //! is counted. Must never: act after the healing. Next: `server.rs`.
 
 use super::World;
-use super::server::Server;
+use super::server::{STORE_SICK, Server};
 use crate::runtime::Stream;
 use fencepost_storage::model::Crash;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -15,6 +15,12 @@ pub fn mind_ended(world: &World, server: &Server, mut ended: UnboundedReceiver<u
     let (sim, server) = (world.sim.clone(), server.clone());
     world.sim.spawn(async move {
         while let Some(life) = ended.recv().await {
+            if life == STORE_SICK {
+                server.store_down(power_loss(&mut stream, &server));
+                sim.sleep(stream.between(100_000, 3_000_000)).await;
+                server.store_up();
+                continue;
+            }
             if life != server.life() {
                 continue;
             }
@@ -57,6 +63,7 @@ fn kinds(world: &World) -> Vec<&'static str> {
         ("away", faults.away),
         ("full", faults.full),
         ("net", faults.net),
+        ("store-crash", world.options.apart && (faults.crash || faults.power)),
     ];
     all.into_iter()
         .filter(|(_, is_on)| *is_on)
@@ -83,6 +90,13 @@ async fn inject_one(kind: &str, world: &World, server: &Server, stream: &mut Str
                 world.sim.sleep(stream.between(10_000, 1_000_000)).await;
                 server.up();
             }
+        }
+        "store-crash" => {
+            server.store_down(power_loss(stream, server));
+            let long = stream.percent(20);
+            let most = if long { 25_000_000 } else { 3_000_000 };
+            world.sim.sleep(stream.between(10_000, most)).await;
+            server.store_up();
         }
         "pause" => freeze(world, server, stream).await,
         "clock" => set_clock(world, server, stream).await,
@@ -116,24 +130,48 @@ async fn set_clock(world: &World, server: &Server, stream: &mut Stream) {
     let lie = world.options.lie;
     let offset = stream.between(0, 2 * lie).cast_signed() - lie.cast_signed();
     world.history.disturb("clock", world.sim.now());
-    server.node.set_clock(offset);
+    set_clocks(server, offset);
     world.sim.sleep(stream.between(500_000, 15_000_000)).await;
     if stream.percent(60) {
         world.feel("seen:clock-corrected");
-        server.node.set_clock(0);
+        set_clocks(server, 0);
     }
     if offset > 60_000_000 {
         world.feel("seen:clock-in-doubt");
     }
 }
 
-/// Nothing of the node's own work needs the network but calls at the target.
+/// The clock that counts is the store's; that of a node without a store lies the other way.
+fn set_clocks(server: &Server, ahead: i64) {
+    match &server.apart {
+        None => server.node.set_clock(ahead),
+        Some(apart) => {
+            apart.node.set_clock(ahead);
+            server.node.set_clock(-ahead);
+        }
+    }
+}
+
+/// Nothing of the node's own work needs the network but calls at the target, and the store where that is
+/// on a machine of its own.
 async fn cut_off(world: &World, server: &Server, stream: &mut Stream) {
     let target = world.sim.node("target").filter(|_| stream.percent(50));
     let node = target.unwrap_or_else(|| server.node.clone());
+    let is_apart = server.apart.is_some();
+    if is_apart {
+        world.history.disturb("away", world.sim.now());
+    }
     node.cut();
     world.sim.sleep(stream.between(20_000, 7_000_000)).await;
     node.mend();
+    if is_apart {
+        let world = world.clone();
+        world.clone().sim.spawn(async move {
+            // Links are made anew, shards ask again.
+            world.sim.sleep(9_000_000).await;
+            world.history.calm("away", world.sim.now());
+        });
+    }
 }
 
 async fn freeze(world: &World, server: &Server, stream: &mut Stream) {
@@ -155,8 +193,9 @@ pub fn heal(world: &World, server: &Server) {
     server.store.model.set_away(false);
     server.store.model.set_full(false);
     if world.options.seed.is_multiple_of(2) {
-        server.node.set_clock(0);
+        set_clocks(server, 0);
     }
+    server.store_up();
     server.up();
     world.sim.record("world", "healed", "");
 }

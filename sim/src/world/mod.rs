@@ -1,7 +1,7 @@
 //! The world of a run: one node with every role, its store, clients, a target, and what befalls them.
 //!
 //! Owns: who exists at which address. Must never: judge (see `../checkers/`). Read `server.rs` (the
-//! node), `store.rs`, `clients.rs`, `planner.rs`, `target.rs`, `faults.rs`.
+//! node), `store.rs`, `store_node.rs`, `clients.rs`, `planner.rs`, `target.rs`, `faults.rs`.
 
 pub mod clients;
 pub mod faults;
@@ -13,6 +13,7 @@ pub mod rules;
 pub mod server;
 pub mod specs;
 pub mod store;
+pub mod store_node;
 pub mod target;
 pub mod wishes;
 pub mod zones;
@@ -29,6 +30,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub const SERVER_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// Where its API listens.
 pub const API_PORT: u16 = 4480;
+/// The address of the store's machine, where it has one of its own.
+pub const STORE_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+/// Where the store listens for nodes.
+pub const STORE_PORT: u16 = 4481;
 /// The target's address.
 pub const TARGET_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 /// Where the target listens.

@@ -4,6 +4,7 @@
 //! does not. Next: `store.rs`, `faults.rs`.
 
 use super::store::WatchedStore;
+use super::store_node::{self, StoreNode};
 use super::{API_PORT, API_TOKEN, SERVER_IP, World};
 use crate::runtime::{SharedStream, SimNode, Stream};
 use fencepost::api::server::{ApiConfig, ApiServer, HttpLimits};
@@ -18,9 +19,13 @@ use fencepost_core::job::{Job, JobState};
 use fencepost_core::name::Name;
 use fencepost_core::scheduler_shard::io::FireNote;
 use fencepost_storage::model::Crash;
+use fencepost_storage::store::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+/// Said in place of a life: the store on its own machine has broken.
+pub const STORE_SICK: u64 = u64::MAX;
 
 /// The node and its store.
 #[derive(Clone)]
@@ -30,6 +35,8 @@ pub struct Server {
     pub node: SimNode,
     /// Its store.
     pub store: WatchedStore,
+    /// The store's own machine, where it has one.
+    pub apart: Option<StoreNode>,
     /// Which life; even while it is down.
     life: Arc<AtomicU64>,
     tell_ended: tokio::sync::mpsc::UnboundedSender<u64>,
@@ -41,11 +48,20 @@ impl Server {
     pub fn new(world: &World) -> (Server, tokio::sync::mpsc::UnboundedReceiver<u64>) {
         let node = world.sim.new_node("server", SERVER_IP);
         let (tell_ended, ended) = tokio::sync::mpsc::unbounded_channel();
-        let store = WatchedStore::new(world, node.clock());
+        let apart = world.options.apart.then(|| StoreNode::new(world));
+        let clock = apart.as_ref().map_or(&node, |apart| &apart.node).clock();
+        let (is_apart, tell_sick) = (apart.is_some(), tell_ended.clone());
+        let on_sick = move || {
+            if is_apart {
+                let _ = tell_sick.send(STORE_SICK);
+            }
+        };
+        let store = WatchedStore::new(world, clock, Box::new(on_sick));
         let server = Server {
             world: world.clone(),
             node,
             store,
+            apart,
             life: Arc::default(),
             tell_ended,
         };
@@ -70,18 +86,24 @@ impl Server {
         self.life.fetch_add(1, Ordering::SeqCst);
         self.world.history.disturb("down", self.world.sim.now());
         self.node.kill();
-        let unsynced = self.store.model.unsynced();
-        let kept = match how {
-            Crash::Process => unsynced,
-            Crash::Power { kept } => kept,
-        };
-        if kept < unsynced {
-            self.world.feel("seen:unsynced-lost");
+        match self.apart {
+            None => self.store.crash(how),
+            Some(_) => self.world.sim.record("server", "crash", "the store goes on"),
         }
-        self.world
-            .sim
-            .record("server", "crash", &format!("{how:?} of {unsynced} unsynced"));
-        self.store.model.crash(how);
+    }
+
+    /// Ends the process of the store's own machine.
+    pub fn store_down(&self, how: Crash) {
+        if let Some(apart) = &self.apart {
+            apart.down(&self.store, how);
+        }
+    }
+
+    /// Starts it.
+    pub fn store_up(&self) {
+        if let Some(apart) = &self.apart {
+            apart.up(&self.store);
+        }
     }
 
     /// Starts its process.
@@ -96,7 +118,11 @@ impl Server {
     }
 
     async fn run(self, life: u64) {
-        let node = match run_node(self.config(), self.parts(life)).await {
+        let store: Arc<dyn Store> = match &self.apart {
+            None => Arc::new(self.store.clone()),
+            Some(_) => store_node::reach(&self.world, self.node.clock(), life).await,
+        };
+        let node = match run_node(self.config(), self.parts(store, life)).await {
             Ok(node) => node,
             // The process ends; whoever minds it starts it again.
             Err(error) => {
@@ -130,11 +156,11 @@ impl Server {
         config
     }
 
-    fn parts(&self, life: u64) -> NodeParts {
+    fn parts(&self, store: Arc<dyn Store>, life: u64) -> NodeParts {
         let stream = Stream::new(self.world.options.seed, &format!("chance of life {life}"));
         let (dying, sim_node) = (self.tell_ended.clone(), self.node.clone());
         NodeParts {
-            store: Arc::new(self.store.clone()),
+            store,
             cell: 1,
             clock: self.node.clock(),
             chance: Arc::new(SharedStream::new(stream)),

@@ -8,13 +8,16 @@ use crate::history::Accepted;
 use crate::runtime::{NodeClock, Stream};
 use fencepost_core::ids::{Epoch, Holder, Scope};
 use fencepost_core::time::Span;
-use fencepost_storage::model::{CallFate, Fault, FaultPlan, ModelStore};
+use fencepost_storage::model::{CallFate, Crash, Fault, FaultPlan, ModelStore};
 use fencepost_storage::store::{
     Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
+
+/// Called when a sync fails: a store on a machine of its own ends its process then.
+pub type OnSick = Box<dyn Fn() + Send>;
 
 /// The model store under watch. Clones share it; it outlives the node's process.
 #[derive(Clone)]
@@ -25,8 +28,8 @@ pub struct WatchedStore {
 }
 
 impl WatchedStore {
-    /// An empty store on this clock, with the run's plan and bug.
-    pub fn new(world: &World, clock: Arc<NodeClock>) -> WatchedStore {
+    /// An empty store on this clock, with the run's plan and bug; `on_sick` hears that it has broken.
+    pub fn new(world: &World, clock: Arc<NodeClock>, on_sick: OnSick) -> WatchedStore {
         let sleeper = clock.clone();
         let model = ModelStore::new(
             clock,
@@ -35,6 +38,7 @@ impl WatchedStore {
         model.set_plan(Box::new(Plan {
             world: world.clone(),
             stream: Stream::new(world.options.seed, "store"),
+            on_sick,
         }));
         if let Some(bug) = world.options.bug.and_then(crate::bugs::PlantedBug::in_store) {
             model.plant(bug);
@@ -43,6 +47,21 @@ impl WatchedStore {
             world: world.clone(),
             model,
         }
+    }
+
+    /// The process or the machine of the store dies. What the disk keeps is `how`'s.
+    pub fn crash(&self, how: Crash) {
+        let unsynced = self.model.unsynced();
+        let kept = match how {
+            Crash::Process => unsynced,
+            Crash::Power { kept } => kept,
+        };
+        if kept < unsynced {
+            self.world.feel("seen:unsynced-lost");
+        }
+        let text = format!("{how:?} of {unsynced} unsynced");
+        self.world.sim.record("store", "crash", &text);
+        self.model.crash(how);
     }
 
     fn note(&self, request: &Commit, answer: &Committed) {
@@ -132,6 +151,7 @@ impl Store for WatchedStore {
 struct Plan {
     world: World,
     stream: Stream,
+    on_sick: OnSick,
 }
 
 impl Plan {
@@ -153,7 +173,10 @@ impl Plan {
             self.world.feel("slow");
         }
         match fault {
-            Some(Fault::SyncError) => self.world.feel("sick"),
+            Some(Fault::SyncError) => {
+                self.world.feel("sick");
+                (self.on_sick)();
+            }
             Some(_) => self.world.feel("unknown"),
             None => {}
         }

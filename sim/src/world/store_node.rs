@@ -1,0 +1,128 @@
+//! The store's own machine: the store role of production, in a process that can die and start again.
+//!
+//! Owns: its lives over one disk. Must never: do anything that production's store role does not. Next:
+//! `server.rs` (the node that calls it), `faults.rs`.
+
+use super::store::WatchedStore;
+use super::{STORE_IP, STORE_PORT, World};
+use crate::runtime::{SharedStream, SimNode, Stream};
+use fencepost::clock::SharedClock;
+use fencepost::mesh::counts::MeshCounts;
+use fencepost::mesh::dial::dial;
+use fencepost::mesh::envelope::STORE;
+use fencepost::mesh::listen::MeshListener;
+use fencepost::mesh::store_link::{MeshStoreLink, StoreService};
+use fencepost::mesh::{MeshParts, NodeFacts, Roles, Service};
+use fencepost_core::name::Name;
+use fencepost_storage::model::Crash;
+use fencepost_storage::remote::RemoteStore;
+use fencepost_storage::store::Store;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Number of the cell that a new cell in the store gets.
+const CELL: u128 = 1;
+
+/// The store's machine.
+#[derive(Clone)]
+pub struct StoreNode {
+    world: World,
+    /// Its machine.
+    pub node: SimNode,
+    /// Which life; even while it is down.
+    life: Arc<AtomicU64>,
+}
+
+impl StoreNode {
+    /// A machine, not started.
+    pub fn new(world: &World) -> StoreNode {
+        StoreNode {
+            world: world.clone(),
+            node: world.sim.new_node("store", STORE_IP),
+            life: Arc::default(),
+        }
+    }
+
+    /// Whether its process runs.
+    pub fn is_up(&self) -> bool {
+        self.life.load(Ordering::SeqCst) % 2 == 1
+    }
+
+    /// Ends its process. What the disk keeps is `how`'s.
+    pub fn down(&self, store: &WatchedStore, how: Crash) {
+        if !self.is_up() {
+            return;
+        }
+        self.life.fetch_add(1, Ordering::SeqCst);
+        self.world.history.disturb("store-down", self.world.sim.now());
+        self.node.kill();
+        store.crash(how);
+    }
+
+    /// Starts its process.
+    pub fn up(&self, store: &WatchedStore) {
+        if self.is_up() {
+            return;
+        }
+        let life = self.life.fetch_add(1, Ordering::SeqCst) + 1;
+        self.node.restart();
+        let (world, node, store) = (self.world.clone(), self.node.clone(), store.clone());
+        self.node.run(move || async move {
+            let service: Arc<dyn Service> = Arc::new(StoreService {
+                store: Arc::new(store),
+                cell: CELL,
+            });
+            let services = BTreeMap::from([(STORE, service)]);
+            let parts = mesh_parts(&world, node.clock(), ("store", life), Roles::STORE, services);
+            let (_stop, stopped) = tokio::sync::watch::channel(false);
+            match MeshListener::bind((STORE_IP, STORE_PORT).into()).await {
+                Ok(listener) => listener.serve(Arc::new(parts), stopped).await,
+                Err(error) => world.sim.record("store", "no listener", &error.to_string()),
+            }
+        });
+        let world = self.world.clone();
+        self.world.sim.spawn(async move {
+            // Nodes find it again within their longest pause, and shards ask again.
+            world.sim.sleep(4_000_000).await;
+            world.history.calm("store-down", world.sim.now());
+        });
+    }
+}
+
+/// The store as a node on another machine has it, once it has answered.
+pub async fn reach(world: &World, clock: SharedClock, life: u64) -> Arc<dyn Store> {
+    let roles = Roles::SCHEDULER
+        .with(Roles::WORKER)
+        .with(Roles::GATEWAY)
+        .with(Roles::COORDINATOR);
+    let parts = mesh_parts(world, clock.clone(), ("server", life), roles, BTreeMap::new());
+    let peer = dial(Arc::new(parts), format!("{STORE_IP}:{STORE_PORT}"));
+    let store = RemoteStore::new(Arc::new(MeshStoreLink(peer)));
+    while store.ask_facts().await.is_err() {
+        clock.sleep(fencepost_core::time::Span::from_millis(200)).await;
+    }
+    Arc::new(store)
+}
+
+fn mesh_parts(
+    world: &World,
+    clock: SharedClock,
+    (node, life): (&str, u64),
+    roles: Roles,
+    services: BTreeMap<fencepost::mesh::envelope::ServiceId, Arc<dyn Service>>,
+) -> MeshParts {
+    let stream = Stream::new(world.options.seed, &format!("links of {node} {life}"));
+    MeshParts {
+        cell: None,
+        facts: NodeFacts {
+            node: Name::new(node).expect("a legal name"),
+            boot: life,
+            roles,
+        },
+        clock,
+        chance: Arc::new(SharedStream::new(stream)),
+        services,
+        counts: MeshCounts::default(),
+    }
+}
