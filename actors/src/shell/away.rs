@@ -5,11 +5,10 @@
 //! what they said. Must never: grant, fire or keep a request in memory only. Next: `open_shard.rs`,
 //! `patient.rs`.
 
+use crate::shell::inbox::Waiting;
 use crate::shell::messages::{FromWorker, outcome_unknown};
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
-use fencepost_core::lease_manager::io::LeaseInput;
-use fencepost_core::shard::ShardInput;
 use fencepost_core::time::Span;
 use std::collections::VecDeque;
 
@@ -64,14 +63,13 @@ impl ShardActor {
 
     /// Steps the heartbeats that wait for store time.
     pub(super) fn renew(&mut self, ctx: &mut Context<ShardActor>) {
-        let mono = self.parts.clock.mono();
         let Some(open) = self.open.as_mut() else { return };
-        let (beats, rest): (VecDeque<ShardInput>, _) = std::mem::take(&mut open.inbox)
+        let (beats, rest): (VecDeque<Waiting>, _) = std::mem::take(&mut open.inbox)
             .into_iter()
-            .partition(|input| matches!(input, ShardInput::Lease(LeaseInput::Heartbeat { .. })));
+            .partition(Waiting::is_heartbeat);
         open.inbox = rest;
         for beat in beats {
-            self.step_one(beat, mono, ctx);
+            self.take_up(beat, ctx);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! mean. Next: `window.rs`, `fencepost_core::scheduler_shard` (the sweep, backfill).
 
 use crate::shell::fetch::{PageRead, SharedStore, read_page};
+use crate::shell::inbox::Waiting;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
@@ -33,7 +34,7 @@ enum Purpose {
     Backfill(Box<ScheduleInput>, Incarnation, StoreTime),
 }
 
-struct Spans {
+pub(crate) struct Spans {
     purpose: Purpose,
     range: KeyRange,
     read: PageRead,
@@ -99,14 +100,14 @@ impl ShardActor {
                         return;
                     }
                     match result {
-                        Ok(spans) => shard.on_fates(spans, ctx),
+                        Ok(spans) => shard.take_up_later(Waiting::Spans(Box::new(spans)), ctx),
                         Err(error) => shard.on_store_error(error, ctx),
                     }
                 }),
         );
     }
 
-    fn on_fates(&mut self, mut spans: Spans, ctx: &mut Context<ShardActor>) {
+    pub(crate) fn on_fates(&mut self, mut spans: Spans, ctx: &mut Context<ShardActor>) {
         self.quarantine(std::mem::take(&mut spans.read.bad));
         let Some(open) = self.open.as_mut() else { return };
         open.sync_overlay();
@@ -138,7 +139,7 @@ impl ShardActor {
             },
             Purpose::Backfill(input, life, _) => with_fates(*input, life, fates),
         };
-        self.step(ShardInput::Schedule(input), ctx);
+        self.step_now(ShardInput::Schedule(input), ctx);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::gateway::{ScheduleRequest, ShardRequest};
 use crate::shell::fetch::{BadRow, read_rows_within};
+use crate::shell::inbox::Waiting;
 use crate::shell::messages::{Answering, FromWorker, row_unreadable};
 use crate::shell::needs::{Known, Needs, schedule_input};
 use crate::shell::open_shard::OpenShard;
@@ -101,18 +102,16 @@ impl ShardActor {
     }
 
     fn gather(&mut self, needs: Needs, ctx: &mut Context<ShardActor>) {
-        self.go_on(
-            Gathering {
-                needs,
-                fetched: BTreeMap::new(),
-                fetch: None,
-            },
-            ctx,
-        );
+        let gathering = Gathering {
+            needs,
+            fetched: BTreeMap::new(),
+            fetch: None,
+        };
+        self.take_up_later(Waiting::Gathering(Box::new(gathering)), ctx);
     }
 
     /// Steps if every row is known, fetches the missing ones otherwise.
-    fn go_on(&mut self, mut gathering: Gathering, ctx: &mut Context<ShardActor>) {
+    pub(crate) fn go_on(&mut self, mut gathering: Gathering, ctx: &mut Context<ShardActor>) {
         let Some(open) = self.open.as_mut() else { return };
         open.sync_overlay();
         let missing = gathering.needs.missing(&Look {
@@ -127,7 +126,7 @@ impl ShardActor {
             if let Some(fetch) = gathering.fetch {
                 open.overlay.end_fetch(fetch);
             }
-            return self.step(input, ctx);
+            return self.step_now(input, ctx);
         }
         gathering.fetch.get_or_insert_with(|| open.overlay.begin_fetch());
         let store = self.parts.store.clone();
@@ -152,7 +151,7 @@ impl ShardActor {
                     let rest = gathering
                         .needs
                         .take(read.rows, asked.get(read.count..), &mut gathering.fetched);
-                    shard.go_on(gathering, ctx);
+                    shard.take_up_later(Waiting::Gathering(Box::new(gathering)), ctx);
                     if let Some(rest) = rest {
                         shard.gather(rest, ctx);
                     }

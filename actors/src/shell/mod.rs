@@ -8,6 +8,7 @@ mod careful;
 mod fates;
 pub mod fetch;
 mod gather;
+mod inbox;
 pub mod load;
 pub mod log;
 pub mod messages;

@@ -86,6 +86,14 @@ impl Needs {
         }
     }
 
+    /// Whether it renews leases and does nothing else.
+    pub(crate) fn is_heartbeat(&self) -> bool {
+        match self {
+            Needs::Nothing(input) => matches!(**input, ShardInput::Lease(LeaseInput::Heartbeat { .. })),
+            Needs::Create(..) | Needs::OneJob(..) | Needs::RunNow(..) | Needs::Outcomes(..) => false,
+        }
+    }
+
     /// Who waits for an answer that a row decides.
     pub(crate) fn reply(&self) -> Option<ReplyTo> {
         match self {

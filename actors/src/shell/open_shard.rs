@@ -7,6 +7,7 @@
 #[cfg(madsim)]
 use crate::planted::{self, Bug};
 use crate::shell::away::ANSWER_PATIENCE;
+use crate::shell::inbox::Waiting;
 use crate::shell::load::Loaded;
 use crate::shell::log::{CommitLog, Sealed};
 use crate::shell::overlay::Overlay;
@@ -51,7 +52,7 @@ pub struct OpenShard {
     is_stale: bool,
     /// How long not to ask again: grows while the store's clock stands still.
     held_poll: Span,
-    pub(super) inbox: VecDeque<ShardInput>,
+    pub(super) inbox: VecDeque<Waiting>,
     pub(super) asking: bool,
     /// How often the store's time was asked for and not there at once.
     pub(super) questions: u64,
@@ -212,12 +213,10 @@ impl ShardActor {
 
     /// Hands an input to the machines as soon as a fresh stated time is there.
     pub(crate) fn step(&mut self, input: ShardInput, ctx: &mut Context<ShardActor>) {
-        let Some(open) = self.open.as_mut() else { return };
-        open.inbox.push_back(input);
-        self.pump(ctx);
+        self.take_up_later(Waiting::Input(input), ctx);
     }
 
-    fn pump(&mut self, ctx: &mut Context<ShardActor>) {
+    pub(super) fn pump(&mut self, ctx: &mut Context<ShardActor>) {
         let mono = self.parts.clock.mono();
         let Some(open) = self.open.as_mut() else { return };
         if open.asking {
@@ -265,15 +264,16 @@ impl ShardActor {
         if let Some(open) = self.open.as_mut().filter(|open| !open.inbox.is_empty()) {
             open.machine.set_full(self.parts.store.is_full());
         }
-        while let Some(input) = self.open.as_mut().and_then(|open| open.inbox.pop_front()) {
-            self.step_one(input, mono, ctx);
+        while let Some(waiting) = self.open.as_mut().and_then(|open| open.inbox.pop_front()) {
+            self.take_up(waiting, ctx);
         }
         self.audit_itself(ctx);
         self.arm_timer(mono, ctx);
     }
 
-    /// Steps at the time last stated.
-    pub(super) fn step_one(&mut self, input: ShardInput, mono: Monotonic, ctx: &mut Context<ShardActor>) {
+    /// Steps at the time last stated: only where that is fresh, or where no time decides.
+    pub(super) fn step_now(&mut self, input: ShardInput, ctx: &mut Context<ShardActor>) {
+        let mono = self.parts.clock.mono();
         let Some(open) = self.open.as_mut() else { return };
         #[cfg(feature = "test-switches")]
         crate::process::switches::panic_in("shard");

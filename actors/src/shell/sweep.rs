@@ -4,6 +4,7 @@
 //! what is old or wrong. Next: `window.rs`, `fencepost_core::lease_manager` (the sweep).
 
 use crate::shell::fetch::{PageRead, SharedStore, read_all, read_page, read_rows};
+use crate::shell::inbox::Waiting;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
@@ -18,7 +19,7 @@ use fencepost_storage::store::{Bytes, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A page being read.
-struct Swept {
+pub(crate) struct Swept {
     read: PageRead,
     rows: BTreeMap<RowKey, Option<Row>>,
     fetch: FetchId,
@@ -50,14 +51,14 @@ impl ShardActor {
                         return;
                     }
                     match result {
-                        Ok(swept) => actor.on_swept(swept, ctx),
+                        Ok(swept) => actor.take_up_later(Waiting::Swept(Box::new(swept)), ctx),
                         Err(error) => actor.on_store_error(error, ctx),
                     }
                 }),
         );
     }
 
-    fn on_swept(&mut self, mut swept: Swept, ctx: &mut Context<ShardActor>) {
+    pub(crate) fn on_swept(&mut self, mut swept: Swept, ctx: &mut Context<ShardActor>) {
         let unread: BTreeSet<Bytes> = swept.read.bad.iter().map(|row| row.key.clone()).collect();
         self.quarantine(std::mem::take(&mut swept.read.bad));
         let shard = self.parts.plan.shard;
@@ -91,7 +92,7 @@ impl ShardActor {
             _ => None,
         });
         open.overlay.end_fetch(swept.fetch);
-        self.step(ShardInput::Lease(LeaseInput::SweepPage { rows, next }), ctx);
+        self.step_now(ShardInput::Lease(LeaseInput::SweepPage { rows, next }), ctx);
     }
 }
 

@@ -4,6 +4,7 @@
 //! batch deleted, or hide one that it wrote (PROTOCOL F4, F7, F34). Next: `gather.rs`.
 
 use crate::shell::fetch::{PageRead, SharedStore, read_jobs_within, read_page};
+use crate::shell::inbox::Waiting;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
@@ -26,7 +27,7 @@ enum Window {
 }
 
 /// A page being read: the stretch of keys it covers, its rows and their jobs.
-struct Page {
+pub(crate) struct Page {
     window: Window,
     range: KeyRange,
     read: PageRead,
@@ -78,7 +79,7 @@ impl ShardActor {
                         return;
                     }
                     match result {
-                        Ok(page) => shard.on_page(page, ctx),
+                        Ok(page) => shard.take_up_later(Waiting::Page(Box::new(page)), ctx),
                         Err(error) => shard.on_store_error(error, ctx),
                     }
                 }),
@@ -86,7 +87,7 @@ impl ShardActor {
     }
 
     /// Corrects the page by what was stamped since, fetches jobs that this brought in, steps.
-    fn on_page(&mut self, mut page: Page, ctx: &mut Context<ShardActor>) {
+    pub(crate) fn on_page(&mut self, mut page: Page, ctx: &mut Context<ShardActor>) {
         self.quarantine(std::mem::take(&mut page.read.bad));
         let Some(open) = self.open.as_mut() else { return };
         open.sync_overlay();
@@ -145,7 +146,7 @@ impl ShardActor {
                         placed_id(row).is_none_or(|id| jobs.contains_key(&id) || !missing.contains(&id))
                     });
                     page.jobs.extend(jobs);
-                    shard.on_page(page, ctx);
+                    shard.take_up_later(Waiting::Page(Box::new(page)), ctx);
                 }),
         );
     }
@@ -185,7 +186,7 @@ impl ShardActor {
                 }
             }
         };
-        self.step(ShardInput::Lease(input), ctx);
+        self.step_now(ShardInput::Lease(input), ctx);
     }
 }
 
