@@ -10,6 +10,7 @@ pub const FLOORS: &[(&str, u64)] = &[
     ("pause", 58),
     ("clock", 63),
     ("away", 67),
+    ("store-crash", 42),
     ("full", 66),
     ("net", 73),
     ("slow", 519),
