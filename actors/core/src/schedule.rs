@@ -273,6 +273,8 @@ pub enum EditKind {
     Backfilled,
     /// Newer zone data moved what was planned.
     ZoneData,
+    /// A restore from a backup held it: what fell after the backup may have fired (F11).
+    Restored,
 }
 
 /// What an edit does to the fire that was planned.

@@ -109,7 +109,10 @@ fn run(command: Command) -> Exit {
         Command::Job(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Doctor(args) => ask(args.format(), async |out| args.run(out).await),
         Command::Clock(command) => ask(command.format(), async |out| command.run(out).await),
-        Command::Store(command) => ask(command.format(), async |out| command.run(out)),
+        Command::Store(command) => {
+            crate::process::panics::keep_quiet_while_opening();
+            ask(command.format(), async |out| command.run(out))
+        }
         Command::Import(command) => ask(command.format(), async |out| command.run(out, wall()).await),
     }
 }

@@ -1,7 +1,7 @@
 //! `fencepost store …`: backup and restore of a store that no server has open.
 //!
 //! Owns: the two commands. Must never: touch a store in use (the folder's lock refuses), or restore over
-//! one. Next: `fencepost_storage::fjall_store::restore` for what a restore changes and why.
+//! a whole one. Next: `fencepost_storage::fjall_store::restore` for what a restore changes and why.
 
 use super::failure::Failure;
 use super::output::{Format, OutputArgs, put};
@@ -11,7 +11,8 @@ use crate::problem::Exit;
 use crate::process::serve::StoreTicks;
 use clap::{Args, Subcommand};
 use fencepost_core::ids::Generation;
-use fencepost_storage::fjall_store::{BackupError, NewStore, Options, backup, restore};
+use fencepost_core::name::Name;
+use fencepost_storage::fjall_store::{BackupError, NewStore, Options, RestoreStep, Restored, backup, restore};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub enum StoreCommand {
     /// Copy a store to a new folder.
     #[command(after_help = "Example:\n  fencepost store backup ./fencepost-data /backup/fencepost-monday")]
     Backup(BackupArgs),
-    /// Make a store of a backup: raises the generation and parks at-most-once jobs as uncertain.
+    /// Make a store of a backup: raises the generation, parks at-most-once jobs as uncertain, holds their schedules.
     #[command(after_help = "Example:\n  fencepost store restore /backup/fencepost-monday ./fencepost-data")]
     Restore(RestoreArgs),
 }
@@ -33,7 +34,7 @@ pub enum StoreCommand {
 pub struct BackupArgs {
     /// Folder of the store.
     from: PathBuf,
-    /// New folder for the copy.
+    /// New folder for the copy; half of an earlier copy is begun anew.
     to: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
@@ -44,7 +45,7 @@ pub struct BackupArgs {
 pub struct RestoreArgs {
     /// Folder of the backup.
     from: PathBuf,
-    /// New folder for the store.
+    /// New folder for the store; half of an earlier restore is begun anew.
     to: PathBuf,
     /// Lowest generation to rise to; above any that the lost store may have held.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -75,24 +76,45 @@ impl StoreCommand {
                 put(out, &shown(args.output.output, &text, &json))?;
             }
             StoreCommand::Restore(args) => {
-                let done = restore(&args.from, &args.to, Generation(args.generation), fresh())
+                let done = restore(&args.from, &args.to, Generation(args.generation), fresh(), &mut on_step)
                     .map_err(|error| failure(&error))?;
-                let text = format!(
-                    "restored to {}: generation {}, {} at-most-once jobs parked as uncertain, {} rows unreadable",
-                    args.to.display(),
-                    done.generation.0,
-                    done.parked,
-                    done.unreadable
-                );
                 let json = json!({
                     "folder": args.to.display().to_string(), "generation": done.generation.0,
                     "parked": done.parked, "unreadable": done.unreadable,
+                    "held": done.held.iter().map(Name::as_str).collect::<Vec<_>>(),
                 });
-                put(out, &shown(args.output.output, &text, &json))?;
+                put(out, &shown(args.output.output, &told(args, &done), &json))?;
             }
         }
         Ok(Exit::Ok)
     }
+}
+
+fn told(args: &RestoreArgs, done: &Restored) -> String {
+    let mut text = format!(
+        "restored to {}: generation {}, {} at-most-once jobs parked as uncertain, {} schedules held, {} rows unreadable",
+        args.to.display(),
+        done.generation.0,
+        done.parked,
+        done.held.len(),
+        done.unreadable
+    );
+    if !done.held.is_empty() {
+        text.push_str("\nheld, as their jobs run at most once and may have fired after the backup:");
+        for name in &done.held {
+            text.push_str("\n  ");
+            text.push_str(name.as_str());
+        }
+        text.push_str("\nlook at what has run, then `fencepost schedule resume NAME`");
+    }
+    text
+}
+
+/// A test may end the process before a step.
+fn on_step(step: RestoreStep) {
+    tracing::debug!(?step, "restoring");
+    #[cfg(feature = "test-switches")]
+    crate::process::switches::die_at(&format!("restore-{step:?}").to_lowercase());
 }
 
 fn shown(format: Format, text: &str, json: &serde_json::Value) -> String {

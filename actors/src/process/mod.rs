@@ -5,6 +5,7 @@
 
 pub mod exit;
 pub mod fine_timer;
+#[cfg(not(madsim))]
 pub mod panics;
 #[cfg(not(madsim))]
 mod roles;

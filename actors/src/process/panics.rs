@@ -5,42 +5,36 @@
 
 use crate::process::exit;
 use crate::targets::panic_is_a_handlers;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The store is being opened: the engine asserts on some damaged bytes of its lists instead of saying so.
-static OPENING: AtomicBool = AtomicBool::new(false);
-
-/// Opens a store; a panic meanwhile is a refusal of the folder, with its own exit code and word.
-pub fn while_opening<T>(open: impl FnOnce() -> T) -> T {
-    OPENING.store(true, Ordering::SeqCst);
-    let opened = open();
-    OPENING.store(false, Ordering::SeqCst);
-    opened
-}
+use fencepost_storage::fjall_store::is_opening;
 
 /// Installs the hook: prints where and what, then ends the process, unless the panic is inside a
-/// user's handler, where it is caught and counted as a failed attempt.
+/// user's handler, where it is caught and counted as a failed attempt, or inside the engine while it opens
+/// a store, where it is caught and told as a refusal of the folder.
 pub fn end_on_panic() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
+        if is_opening() {
+            return;
+        }
         default(info);
         let place = info
             .location()
             .map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
-        if OPENING.load(Ordering::SeqCst) {
-            exit::end_now(
-                exit::STORE_REFUSED,
-                &format!(
-                    "the storage engine cannot read its own files (store_damaged){place}: restore the folder \
-                     from a backup; nothing was changed"
-                ),
-            );
-        }
         if !panic_is_a_handlers() {
             exit::end_now(
                 exit::PANIC,
                 &format!("a part of the server failed{place}; it stops rather than go on half"),
             );
+        }
+    }));
+}
+
+/// For commands that are no server: what the engine's panic means is told as a refusal, not by the panic.
+pub fn keep_quiet_while_opening() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !is_opening() {
+            default(info);
         }
     }));
 }

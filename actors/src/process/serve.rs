@@ -188,8 +188,7 @@ fn open_store(
         free_space: Some(Box::new(crate::process::switches::SwitchedSpace)),
         ..settings
     };
-    let started = panics::while_opening(|| FjallStore::start(folder, settings));
-    let store = started.map_err(|error| {
+    let store = FjallStore::start(folder, settings).map_err(|error| {
         let why = format!("{error} ({}): {}", error.code(), error.next_step());
         Refused::new(exit::STORE_REFUSED, why)
     })?;

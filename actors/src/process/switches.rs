@@ -21,6 +21,13 @@ pub fn panic_in(part: &str) {
     assert!(!is_on, "a test asked {part} to fail");
 }
 
+/// Ends this process as `kill -9` does, while the file `die-PLACE` is there.
+pub fn die_at(place: &str) {
+    if switch(&format!("die-{place}")).is_some_and(|path| path.exists()) {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
+}
+
 /// Evaluating a schedule panics while the file `panic-schedule-NAME` is there.
 pub fn plant_in_schedules() {
     fencepost_core::planted::on_evaluate(|name| panic_in(&format!("schedule-{name}")));

@@ -11,7 +11,7 @@ const SERVER_EXITS: &[(u8, &str)] = &[
     (exit::PANIC, "a part of the server failed; report it"),
     (
         exit::STORE_REFUSED,
-        "the store was not opened: damaged, newer, or in use by another process",
+        "the store was not opened: damaged, newer, half-restored, or in use by another process",
     ),
     (
         exit::LISTEN_REFUSED,

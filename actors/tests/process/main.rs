@@ -15,6 +15,8 @@ mod closed_shard;
 mod dev;
 mod drain;
 mod full_disk;
+#[cfg(feature = "test-switches")]
+mod half_restored;
 mod kill;
 #[cfg(feature = "test-switches")]
 mod poison;

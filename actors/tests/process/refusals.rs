@@ -191,3 +191,46 @@ fn damaged_lists_of_the_engine_are_refused_in_words() {
     }
     assert!(refused > 0, "none of the damages mattered");
 }
+
+/// The words that a restore of this folder ends with, if it fails.
+fn restore_refused(place: &Place, what: &str) -> Option<String> {
+    let to = place.path().join("restored");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fencepost"));
+    let done = command
+        .args(["store", "restore"])
+        .args([&place.data(), &to])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let _ = std::fs::remove_dir_all(&to);
+    match done.status.code() {
+        Some(0) => None,
+        code => {
+            assert_eq!(code, Some(1), "{what}: {said}");
+            Some(said)
+        }
+    }
+}
+
+#[test]
+fn damaged_lists_of_the_engine_are_a_problem_to_a_restore_too() {
+    let place = filled(false);
+    let lists = lists_of(&place.data().join("db"));
+    let mut refused = 0;
+    for list in lists.iter().step_by((lists.len() / 8).max(1)) {
+        let whole = std::fs::read(list).unwrap();
+        for at in [0, whole.len() / 2, whole.len().saturating_sub(1)] {
+            let mut bytes = whole.clone();
+            let Some(byte) = bytes.get_mut(at) else { continue };
+            *byte ^= 0x41;
+            std::fs::write(list, &bytes).unwrap();
+            let what = format!("{} {at}", list.display());
+            if let Some(said) = restore_refused(&place, &what) {
+                refused += 1;
+                assert!(said.contains("store_") && !said.contains("panicked"), "{what}: {said}");
+            }
+        }
+        std::fs::write(list, whole).unwrap();
+    }
+    assert!(refused > 0, "none of the damages mattered");
+}

@@ -326,6 +326,7 @@ pub(super) fn put_edit(row: &EditRow, out: &mut Out<'_>) {
         EditKind::RunNow => 5,
         EditKind::Backfilled => 6,
         EditKind::ZoneData => 7,
+        EditKind::Restored => 8,
     });
     out.put(row.from_version).option(row.pending, |out, (at, fate)| {
         out.time(at).put(match fate {
@@ -356,6 +357,7 @@ pub(super) fn take_edit(
             5 => EditKind::RunNow,
             6 => EditKind::Backfilled,
             7 => EditKind::ZoneData,
+            8 => EditKind::Restored,
             _ => return Err(RowError::Illegal("edit kind")),
         },
         from_version: input.take()?,

@@ -36,6 +36,14 @@ pub enum StartError {
         /// Last good sequence.
         found: u64,
     },
+    /// A backup or a restore into it did not end: it is no store.
+    #[error("the folder {} holds half of {work}", .folder.display())]
+    Unfinished {
+        /// Which folder.
+        folder: PathBuf,
+        /// What did not end, in words.
+        work: &'static str,
+    },
     /// The operating system refused.
     #[error("cannot use {}: {error}", .path.display())]
     Io {
@@ -61,6 +69,7 @@ impl StartError {
             StartError::Locked { .. } => "store_locked",
             StartError::Newer { .. } => "store_newer",
             StartError::Damaged { .. } => "store_damaged",
+            StartError::Unfinished { .. } => "store_unfinished",
             StartError::Io { .. } => "store_io",
             StartError::Engine { .. } => "store_engine",
         }
@@ -73,6 +82,9 @@ impl StartError {
             StartError::Newer { .. } => "start the version that wrote it, or a later one",
             StartError::Damaged { .. } => {
                 "nothing was opened: keep a copy of the folder, put the missing file back, or restore a backup"
+            }
+            StartError::Unfinished { .. } => {
+                "run the same backup or restore again, into this folder: it begins anew; or delete the folder"
             }
             StartError::Io { .. } => "check the path, its owner, its mode and the disk",
             StartError::Engine { .. } => "keep a copy of the folder, then restore a backup",

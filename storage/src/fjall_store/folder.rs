@@ -41,6 +41,16 @@ impl Folder {
         self.0.join("CREATING")
     }
 
+    /// There while a backup is written into the folder.
+    pub(super) fn copying(&self) -> PathBuf {
+        self.0.join("COPYING")
+    }
+
+    /// There while a backup is restored into the folder.
+    pub(super) fn restoring(&self) -> PathBuf {
+        self.0.join("RESTORING")
+    }
+
     /// There after damage was found that opening the engine may have covered up.
     pub(super) fn damaged(&self) -> PathBuf {
         self.0.join("DAMAGED")
@@ -65,6 +75,12 @@ impl Folder {
 
     pub(super) fn sync(&self) -> io::Result<()> {
         File::open(&self.0)?.sync_all()
+    }
+
+    /// Makes its own name durable.
+    pub(super) fn sync_name(&self) -> io::Result<()> {
+        let parent = self.0.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
     }
 
     /// Writes a whole file so that after a crash it is the old one or the new one.

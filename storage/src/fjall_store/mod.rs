@@ -9,6 +9,7 @@
 mod backup;
 mod committer;
 mod disk_space;
+mod engine_panic;
 mod error;
 mod floor;
 mod folder;
@@ -19,18 +20,22 @@ mod mark;
 mod marker;
 mod queue;
 mod redo;
+mod restore;
 mod space;
 mod start;
+mod unfinished;
 mod verify;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use backup::{BackupError, Restored, backup, restore};
+pub use backup::{BackupError, backup};
 pub use disk_space::{FreeSpace, StatvfsProbe};
+pub use engine_panic::is_opening;
 pub use error::StartError;
 pub use floor::{Floor, FloorWrite};
 pub use identity::Identity;
+pub use restore::{RestoreStep, Restored, restore};
 #[cfg(any(test, feature = "planted"))]
 pub use start::PlantedFaults;
 pub use start::{NewStore, Options};

@@ -16,7 +16,7 @@ use super::marker::Marker;
 use super::queue::{OnBroken, Queue};
 use super::redo::{self, RedoRow};
 use super::space::{SPACES, Spaces, open_database};
-use super::{FjallStore, Shared, verify};
+use super::{FjallStore, Shared, engine_panic, unfinished, verify};
 use crate::clock::{Clock, TimeKeeper};
 use crate::codec;
 use crate::keys::{KeyRange, Kind, chain_key};
@@ -127,7 +127,24 @@ pub(super) struct Opened {
 
 pub(super) fn start(path: &Path, options: Options) -> Result<FjallStore, StartError> {
     let folder = Folder::new(path);
-    let opened = open_folder(&folder, &options.fresh, Tuning::of(&options))?;
+    let tuning = Tuning::of(&options);
+    let opened = engine_panic::as_refusal(&folder, || open_folder(&folder, &options.fresh, tuning))?;
+    run(path, options, opened)
+}
+
+/// Starts what a restore has copied, in the folder that it holds.
+pub(super) fn start_restored(path: &Path, options: Options, lock: FolderLock) -> Result<FjallStore, StartError> {
+    let folder = Folder::new(path);
+    let tuning = Tuning::of(&options);
+    let opened = engine_panic::as_refusal(&folder, || {
+        let identity = Identity::read(&folder)?.ok_or_else(|| missing_identity(0))?;
+        open_existing(&folder, identity, lock, tuning)
+    })?;
+    run(path, options, opened)
+}
+
+fn run(path: &Path, options: Options, opened: Opened) -> Result<FjallStore, StartError> {
+    let folder = Folder::new(path);
     let scopes = load_scopes(&folder, &opened.spaces)?;
     let floor = scopes.values().map(|row| row.at).max().unwrap_or(StoreTime(0));
     let time = Arc::new(TimeKeeper::new(options.clock.clone(), floor));
@@ -194,11 +211,13 @@ fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHan
 }
 
 fn open_folder(folder: &Folder, fresh: &NewStore, tuning: Tuning) -> Result<Opened, StartError> {
+    unfinished::refuse(folder)?;
     Identity::read(folder)?;
     folder.make()?;
     let lock = FolderLock::take(folder)?;
     verify::noted(folder)?;
-    // Read again: the lock's former holder may just have made the store.
+    // Looked at again: the lock's former holder may just have made the store, or left half of one.
+    unfinished::refuse(folder)?;
     match Identity::read(folder)? {
         Some(identity) => {
             folder.remove(&folder.creating())?;

@@ -20,6 +20,7 @@ pub mod marks;
 mod open;
 mod past_lives;
 mod refusals;
+mod restored;
 mod run_now;
 mod settle;
 mod step;
@@ -42,14 +43,14 @@ use edit::Edit;
 use index::Index;
 use io::{Fire, ScheduleEffect, ScheduleInput};
 use live::Live;
+pub use open::OpenRefused;
 use past_lives::PastLives;
+pub use restored::hold_restored;
 use std::sync::Arc;
 use step::Step;
 use sweep::Sweep;
 use trial::Trials;
 pub use view::view_of;
-
-pub use open::OpenRefused;
 
 /// All schedules of one shard.
 #[derive(Clone, Debug)]

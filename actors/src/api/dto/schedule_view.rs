@@ -121,7 +121,7 @@ pub struct FateAnswer {
 pub struct EditAnswer {
     /// When it took effect.
     pub at: String,
-    /// `created edited paused resumed deleted run_now backfilled zone_data`.
+    /// `created edited paused resumed deleted run_now backfilled zone_data restored`.
     #[schema(value_type = String)]
     pub kind: &'static str,
     /// Definition version before.
@@ -279,6 +279,7 @@ pub fn edit(row: &EditRow) -> EditAnswer {
             EditKind::RunNow => "run_now",
             EditKind::Backfilled => "backfilled",
             EditKind::ZoneData => "zone_data",
+            EditKind::Restored => "restored",
         },
         from_version: row.from_version,
         to_version: row.to_version,

@@ -187,6 +187,7 @@ pub(super) fn edit() -> BoxedStrategy<EditRow> {
         EditKind::RunNow,
         EditKind::Backfilled,
         EditKind::ZoneData,
+        EditKind::Restored,
     ]);
     let pending = prop::sample::select(vec![PendingFate::Keep, PendingFate::Retime, PendingFate::Drop]);
     (

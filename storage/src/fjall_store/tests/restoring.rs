@@ -80,10 +80,18 @@ async fn state(store: &FjallStore, number: u32) -> (JobState, u64) {
 }
 
 fn restored(from: &Path, to: &Path, generation: u32) -> Result<Restored, BackupError> {
+    watched(from, to, generation, &mut |_| {})
+}
+
+fn watched(
+    from: &Path,
+    to: &Path,
+    generation: u32,
+    on_step: &mut dyn FnMut(RestoreStep),
+) -> Result<Restored, BackupError> {
     let mut options = options();
     options.fresh.store = 77;
-    let (from, to) = (from.to_path_buf(), to.to_path_buf());
-    restore(&from, &to, Generation(generation), options)
+    restore(from, to, Generation(generation), options, on_step)
 }
 
 #[tokio::test]
@@ -145,4 +153,137 @@ async fn a_restore_rises_above_the_generation_it_is_told() {
     assert!(matches!(again, Err(BackupError::Occupied(_))), "{again:?}");
     let nothing = backup(&temp.path().join("none"), &temp.path().join("x"));
     assert!(matches!(nothing, Err(BackupError::NoStore(_))));
+}
+
+/// The cursor of a schedule whose jobs run at most once, its definition, and a backlog of it.
+fn schedule_rows() -> Vec<Write> {
+    let mut rows = crate::codec::samples::rows();
+    rows.retain(|row| matches!(row, Row::Definition(_) | Row::Cursor(_) | Row::Backlog(_)));
+    for row in &mut rows {
+        match row {
+            Row::Cursor(row) => (row.paused_at, row.finished_at, row.kept) = (None, None, None),
+            Row::Backlog(row) => (row.open, row.backfill) = (None, None),
+            _ => {}
+        }
+    }
+    rows.into_iter().map(put).collect()
+}
+
+fn rows_of(store: &FjallStore, kind: crate::keys::Kind) -> Vec<Row> {
+    let scan = crate::keys::KeyRange::kind(kind).scan(100);
+    let rows = store.scan(scan).now_or_never().unwrap().unwrap();
+    rows.iter()
+        .map(|(key, value)| codec::decode_row(key, value).unwrap())
+        .collect()
+}
+
+/// A closed store with jobs and a schedule.
+async fn to_restore(folder: &Path) {
+    let store = started(folder);
+    let epoch = open(&store, 0).await;
+    must_commit(&store, epoch, 1, &rows()).await;
+    must_commit(&store, epoch, 2, &schedule_rows()).await;
+}
+
+#[tokio::test]
+async fn f11_a_restore_holds_schedules_whose_jobs_run_at_most_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let (folder, back) = (temp.path().join("s"), temp.path().join("back"));
+    to_restore(&folder).await;
+    let done = restored(&folder, &back, 0).unwrap();
+    assert_eq!(done.held, [fencepost_core::name::Name::new("nightly").unwrap()]);
+    let store = started(&back);
+    let cursors = rows_of(&store, crate::keys::Kind::Cursor);
+    assert!(
+        matches!(cursors.as_slice(), [Row::Cursor(row)] if row.paused_at.is_some()),
+        "{cursors:?}"
+    );
+    assert!(rows_of(&store, crate::keys::Kind::Backlog).is_empty());
+    let edits = rows_of(&store, crate::keys::Kind::Edit);
+    let restored = fencepost_core::schedule::EditKind::Restored;
+    assert!(
+        matches!(edits.as_slice(), [Row::Edit(row)] if row.kind == restored),
+        "{edits:?}"
+    );
+}
+
+#[tokio::test]
+async fn f11_a_restore_that_ends_between_any_two_steps_leaves_nothing_that_opens() {
+    let temp = tempfile::tempdir().unwrap();
+    let (folder, back) = (temp.path().join("s"), temp.path().join("back"));
+    to_restore(&folder).await;
+    for last in super::super::restore::STEPS {
+        let stopped = std::panic::catch_unwind(|| {
+            watched(&folder, &back, 0, &mut |step| {
+                assert!(step != last, "the test stops here");
+            })
+        });
+        assert!(stopped.is_err(), "before {last:?}");
+        let refused = FjallStore::start(&back, options()).err().unwrap();
+        assert_eq!(refused.code(), "store_unfinished", "before {last:?}: {refused}");
+        assert!(refused.to_string().contains("back") && refused.next_step().contains("again"));
+        let copied = backup(&back, &temp.path().join("copy"));
+        assert!(
+            matches!(copied, Err(BackupError::Start(StartError::Unfinished { .. }))),
+            "{copied:?}"
+        );
+    }
+    let done = restored(&folder, &back, 0).unwrap();
+    assert_eq!(
+        (done.generation, done.parked),
+        (Generation(5), 2),
+        "as if it were the first"
+    );
+    assert_eq!(started(&back).identity().store, 77);
+    assert!(matches!(restored(&folder, &back, 0), Err(BackupError::Occupied(_))));
+}
+
+#[tokio::test]
+async fn half_a_backup_is_no_store_and_is_begun_anew() {
+    let temp = tempfile::tempdir().unwrap();
+    let (folder, copy) = (temp.path().join("s"), temp.path().join("copy"));
+    to_restore(&folder).await;
+    let begun = super::super::unfinished::Unfinished::begin(&copy, super::super::unfinished::Work::Backup);
+    std::fs::write(copy.join("IDENTITY"), "half").unwrap();
+    let held = backup(&folder, &copy);
+    assert!(
+        matches!(held, Err(BackupError::Start(StartError::Locked { .. }))),
+        "{held:?}"
+    );
+    drop(begun);
+    for refused in [
+        FjallStore::start(&copy, options()).err().unwrap(),
+        match restored(&copy, &temp.path().join("back"), 0) {
+            Err(BackupError::Start(refused)) => refused,
+            other => panic!("{other:?}"),
+        },
+    ] {
+        assert_eq!(refused.code(), "store_unfinished", "{refused}");
+    }
+    let other = restored(&folder, &copy, 0);
+    assert!(
+        matches!(other, Err(BackupError::Occupied(_))),
+        "of another work: {other:?}"
+    );
+    backup(&folder, &copy).unwrap();
+    drop(started(&copy));
+    assert!(matches!(backup(&folder, &copy), Err(BackupError::Occupied(_))));
+}
+
+#[tokio::test]
+async fn a_copy_goes_into_an_empty_folder_and_into_no_other() {
+    let temp = tempfile::tempdir().unwrap();
+    let (folder, there) = (temp.path().join("s"), temp.path().join("there"));
+    to_restore(&folder).await;
+    std::fs::create_dir(&there).unwrap();
+    std::fs::write(there.join("mine"), "kept").unwrap();
+    assert!(matches!(restored(&folder, &there, 0), Err(BackupError::Occupied(_))));
+    assert!(matches!(backup(&folder, &there), Err(BackupError::Occupied(_))));
+    assert!(matches!(
+        backup(&folder, &there.join("mine")),
+        Err(BackupError::Occupied(_))
+    ));
+    std::fs::remove_file(there.join("mine")).unwrap();
+    restored(&folder, &there, 0).unwrap();
+    drop(started(&there));
 }

@@ -11,6 +11,7 @@ mod missed;
 mod model;
 mod opening;
 mod random;
+mod restoring;
 mod room;
 mod specs;
 mod sweeping;
