@@ -18,3 +18,20 @@ pub(crate) fn evaluated(name: &Name) {
         hook(name);
     }
 }
+
+#[cfg(test)]
+static INSTANT_HOOK: OnceLock<fn(crate::time::StoreTime)> = OnceLock::new();
+
+/// From now on told of each instant that a rule is found to ask for. Only the first counts.
+#[cfg(test)]
+pub(crate) fn on_instant(hook: fn(crate::time::StoreTime)) {
+    let _ = INSTANT_HOOK.set(hook);
+}
+
+/// A rule asks for this instant.
+#[cfg(test)]
+pub(crate) fn reached(at: crate::time::StoreTime) {
+    if let Some(hook) = INSTANT_HOOK.get() {
+        hook(at);
+    }
+}

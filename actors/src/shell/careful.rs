@@ -3,7 +3,8 @@
 //! Owns: PROTOCOL F9's marks as far as they are IO. Must never: let the machines see a row before the
 //! owner's mark is durable. Next: `load.rs`, `fencepost_core::scheduler_shard` (marks, trials).
 
-use crate::shell::load::Loaded;
+use crate::chance::draw_holder;
+use crate::shell::load::{Loaded, leave};
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::ids::{BatchNo, Scope};
@@ -21,6 +22,7 @@ impl ShardActor {
         if loaded.marks.is_empty() {
             return self.begin_epoch(loaded, ctx);
         }
+        self.is_marked = true;
         let batch = match encode_batch(&loaded.marks, false) {
             Ok(batch) => Arc::new(batch),
             Err(error) => return self.close(&error.to_string(), ctx),
@@ -45,6 +47,25 @@ impl ShardActor {
             if shard.life == life {
                 shard.on_marked(committed, loaded, ctx);
             }
+        }));
+    }
+
+    /// Told to stop while no machine is open: what this process marked is no death. A mark still on its way
+    /// is of an older epoch then, and refused.
+    pub(crate) fn take_back_mark(&mut self, ctx: &mut Context<ShardActor>) {
+        self.life += 1;
+        if !std::mem::take(&mut self.is_marked) {
+            return;
+        }
+        self.is_leaving = true;
+        let holder = draw_holder(&*self.parts.chance);
+        let leaving = leave(self.parts.store.clone(), self.parts.plan.clone(), holder);
+        ctx.spawn(leaving.into_actor(self).map(|left, shard, _| {
+            if let Err(error) = left {
+                tracing::warn!(shard = shard.parts.plan.shard.0, %error, "the owner's mark stays");
+            }
+            shard.is_leaving = false;
+            shard.settle();
         }));
     }
 

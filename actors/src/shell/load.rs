@@ -6,18 +6,20 @@
 #[cfg(madsim)]
 use crate::planted::{self, Bug};
 use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_last, read_page};
-use fencepost_core::ids::{Epoch, Generation, Holder, Incarnation, JobId, Scope, ShardId, ShardMap, WorkerId};
+use fencepost_core::ids::{BatchNo, Epoch, Generation, Holder, Incarnation, JobId, Scope, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::LeaseOpened;
 use fencepost_core::machine::Write;
 use fencepost_core::name::Name;
 use fencepost_core::row::{LeasedRow, MarkRow, QuarantineRow, Row, RowKey};
 use fencepost_core::scheduler_shard::io::{LostCursor, ScheduleOpened};
-use fencepost_core::scheduler_shard::marks::read_marks;
+use fencepost_core::scheduler_shard::marks::{leave_marks, read_marks};
 use fencepost_core::shard::ShardOpened;
 use fencepost_core::time::StoreTime;
+use fencepost_storage::codec::encode_batch;
 use fencepost_storage::keys::{KeyRange, Kind, key_bytes, parse_key};
-use fencepost_storage::store::{Open, OpenError, StoreError};
+use fencepost_storage::store::{Commit, Committed, Open, OpenError, StoreError};
+use std::sync::Arc;
 
 /// Who opens what.
 #[derive(Clone, Debug)]
@@ -84,6 +86,35 @@ pub async fn open_and_load(store: SharedStore, plan: OpenPlan, holder: Holder) -
         marks: owner_marks,
         deaths,
     })
+}
+
+/// Takes back the owner's mark of this process, if it stands: it was told to stop before its shard was open.
+pub async fn leave(store: SharedStore, plan: OpenPlan, holder: Holder) -> Result<(), OpenError> {
+    let scope = Scope::Shard(plan.shard);
+    let request = Open {
+        scope,
+        holder,
+        expected: store.epoch(scope).await?,
+        node: plan.node.clone(),
+    };
+    let opened = store.open(request).await?;
+    let rows = read_quarantine(&store, plan.shard).await?;
+    let writes = leave_marks(plan.shard, &rows, &boot_of(&plan), opened.at);
+    if writes.is_empty() {
+        return Ok(());
+    }
+    let batch = encode_batch(&writes, false).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    let committed = store.commit(Commit {
+        scope,
+        holder,
+        epoch: opened.epoch,
+        number: BatchNo(1),
+        batch: Arc::new(batch),
+    });
+    match committed.await {
+        Committed::Committed(_) | Committed::Already(_) => Ok(()),
+        other => Err(StoreError::Unavailable(format!("{other:?}")).into()),
+    }
 }
 
 async fn load_schedules(
@@ -221,18 +252,26 @@ async fn load_quarantine(
     at: StoreTime,
     schedules: &mut ScheduleOpened,
 ) -> Result<(Vec<Write>, u32), StoreError> {
-    let rows = read_all(store, KeyRange::quarantines(plan.shard), &mut Vec::new()).await?;
+    let rows = read_quarantine(store, plan.shard).await?;
     if schedules.cursors.is_empty() && schedules.lost.is_empty() {
         return Ok((Vec::new(), 0));
     }
-    let rows = rows.into_iter().filter_map(Row::into_quarantine);
-    let rows: Vec<QuarantineRow> = rows.map(|row| *row).collect();
-    let boot = plan.local.as_ref().map_or_else(String::new, ToString::to_string);
-    let found = read_marks(plan.shard, &rows, &boot, at);
+    let found = read_marks(plan.shard, &rows, &boot_of(plan), at);
     schedules.poisons = found.poisons;
     schedules.is_careful = found.deaths > 0;
     schedules.is_marked = true;
     Ok((found.writes, found.deaths))
+}
+
+async fn read_quarantine(store: &SharedStore, shard: ShardId) -> Result<Vec<QuarantineRow>, StoreError> {
+    let rows = read_all(store, KeyRange::quarantines(shard), &mut Vec::new()).await?;
+    let rows = rows.into_iter().filter_map(Row::into_quarantine);
+    Ok(rows.map(|row| *row).collect())
+}
+
+/// This process, as its marks name it.
+fn boot_of(plan: &OpenPlan) -> String {
+    plan.local.as_ref().map_or_else(String::new, ToString::to_string)
 }
 
 /// The planted bug: what was decided last is open again, under another life.

@@ -83,6 +83,11 @@ impl OpenShard {
         }
     }
 
+    /// Whether nothing waits to be stepped, and nothing is stamped and not durable.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.inbox.is_empty() && self.log.is_idle()
+    }
+
     /// Store time as last stated.
     pub(crate) fn stated_time(&self) -> StoreTime {
         self.stated.time

@@ -17,6 +17,8 @@ use fencepost_core::ids::WorkerId;
 use fencepost_core::limits;
 use fencepost_core::machine::ReplyTo;
 use fencepost_core::refusal::Refusal;
+use fencepost_core::scheduler_shard::io::ScheduleInput;
+use fencepost_core::shard::ShardInput;
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_storage::store::{OpenError, StoreError};
 use std::collections::BTreeMap;
@@ -62,6 +64,10 @@ pub struct ShardActor {
     next_reply: u64,
     pub(crate) timer: Option<(Monotonic, SpawnHandle)>,
     pub(crate) draining: bool,
+    /// An owner's mark of this process may stand, and no open machine speaks for it (F9).
+    pub(crate) is_marked: bool,
+    /// That mark is being taken back.
+    pub(crate) is_leaving: bool,
     pub(crate) settling: Vec<oneshot::Sender<()>>,
     /// Grows with each reload until a batch is durable: what fails at each load must not spin.
     pub(crate) reopen_delay: Span,
@@ -89,6 +95,8 @@ impl ShardActor {
             next_reply: 0,
             timer: None,
             draining: false,
+            is_marked: false,
+            is_leaving: false,
             settling: Vec::new(),
             reopen_delay: REOPEN_FIRST,
             refused: None,
@@ -99,6 +107,9 @@ impl ShardActor {
 
     /// Waits for nothing: starts to own the shard.
     fn begin_open(&mut self, ctx: &mut Context<ShardActor>) {
+        if self.draining {
+            return;
+        }
         self.life += 1;
         let life = self.life;
         let holder = draw_holder(&*self.parts.chance);
@@ -215,9 +226,21 @@ impl ShardActor {
         })
     }
 
-    /// Tells those who wait for it that nothing is stamped and not durable.
+    /// Told to stop: the machine decides what its mark says then; without one it is taken back.
+    fn on_drain(&mut self, ctx: &mut Context<ShardActor>) {
+        if std::mem::replace(&mut self.draining, true) {
+            return;
+        }
+        match self.open.is_some() {
+            true => self.step(ShardInput::Schedule(ScheduleInput::Leaving), ctx),
+            false => self.take_back_mark(ctx),
+        }
+    }
+
+    /// Tells those who wait for it that nothing is stamped and not durable, and no input waits.
     pub(crate) fn settle(&mut self) {
-        if self.open.as_ref().is_none_or(|open| open.log.is_idle()) {
+        let is_idle = self.open.as_ref().is_none_or(|open| open.is_idle());
+        if is_idle && !self.is_leaving {
             for settled in self.settling.drain(..) {
                 let _ = settled.send(());
             }
@@ -258,7 +281,7 @@ impl Handler<ToShard> for ShardActor {
             ToShard::Probe(answer) => {
                 let _ = answer.send(self.probe());
             }
-            ToShard::Drain => self.draining = true,
+            ToShard::Drain => self.on_drain(ctx),
             ToShard::Settled(answer) => {
                 self.settling.push(answer);
                 self.settle();

@@ -36,12 +36,27 @@ impl Clock for Wall {
     }
 }
 
+/// The store of a server that is down.
+fn store_in(folder: &Path) -> FjallStore {
+    let fresh = NewStore { store: 1, cell: 1 };
+    until("the folder is let go of", || {
+        FjallStore::start(folder, Options::new(fresh, Arc::new(Wall))).ok()
+    })
+}
+
+/// Marks of owners, and what is in quarantine, by key.
+pub fn quarantine_rows(folder: &Path) -> Vec<String> {
+    let rows = block_on(store_in(folder).scan(KeyRange::kind(Kind::Quarantine).scan(100))).unwrap();
+    let name = |(key, value): &(Arc<[u8]>, Arc<[u8]>)| match decode_row(key, value).unwrap() {
+        Row::Quarantine(row) => String::from_utf8_lossy(&row.key).into_owned(),
+        other => panic!("not in quarantine: {other:?}"),
+    };
+    rows.iter().map(name).collect()
+}
+
 /// Marks every cursor as planned with zone data that nobody has yet.
 fn plan_with_newer_zone_data(folder: &Path) {
-    let fresh = NewStore { store: 1, cell: 1 };
-    let store = until("the folder is let go of", || {
-        FjallStore::start(folder, Options::new(fresh, Arc::new(Wall))).ok()
-    });
+    let store = store_in(folder);
     let found = block_on(store.scan(KeyRange::kind(Kind::Cursor).scan(100))).unwrap();
     let newer = |(key, value): (Arc<[u8]>, Arc<[u8]>)| match decode_row(&key, &value).unwrap() {
         Row::Cursor(mut cursor) => {
@@ -114,4 +129,9 @@ fn f22_newer_zone_data_closes_its_shard_only_and_a_stop_is_heard_all_the_same() 
     server.terminate();
     assert_eq!(server.exit_code(), Some(0), "{}", server.said());
     assert!(server.said().contains("2999z"), "it says why: {}", server.said());
+    let left = quarantine_rows(&place.data());
+    assert!(
+        left.is_empty(),
+        "the end of an owner that never opened is no death: {left:?}"
+    );
 }

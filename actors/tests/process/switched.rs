@@ -4,6 +4,7 @@
 //! `../../src/process/switches.rs`.
 
 use crate::api::Api;
+use crate::closed_shard::quarantine_rows;
 use crate::pace::until_true;
 use crate::server::Place;
 use crate::sink::{Say, Sink};
@@ -121,4 +122,29 @@ fn refuses_new_work(api: &mut Api) {
         (&json!(0), &json!(2)),
         "{batch}"
     );
+}
+
+#[test]
+fn f9_a_stop_while_a_full_disk_holds_up_what_is_due_is_no_young_death() {
+    let mut place = Place::new(&[]).with_switches();
+    let mut server = place.start();
+    let schedule = json!({"name": "tick", "every": "100ms", "job": noop()});
+    server.api().post("/v1/schedules", &schedule).expect(201);
+    room(&place, 1_000);
+    server.kill();
+    for is_told in [false, true] {
+        let mut server = place.start();
+        refuses_new_work(&mut server.api());
+        let left: &[&str] = match is_told {
+            true => {
+                assert_eq!(server.stop(), Some(0), "{}", server.said());
+                &[]
+            }
+            false => {
+                server.kill();
+                &["owner"]
+            }
+        };
+        assert_eq!(quarantine_rows(&place.data()), left, "told to stop: {is_told}");
+    }
 }

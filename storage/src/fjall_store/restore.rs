@@ -16,7 +16,7 @@ use super::start::{Options, start_restored};
 use super::unfinished::{Unfinished, Work};
 use crate::batch::RawWrite;
 use crate::codec;
-use crate::keys::{KeyRange, Kind, key_bytes};
+use crate::keys::{KeyRange, Kind, key_bytes, parse_key};
 use crate::store::{Bytes, Committed, KeyValue, Scan, Store, StoreError};
 use fencepost_core::ids::{BatchNo, Epoch, Generation, Holder, ShardMap};
 use fencepost_core::job::{Delivery, Job, JobState, Place};
@@ -215,8 +215,14 @@ impl Restore {
                 _ => {}
             }
         }
+        let mut newest = of_life(Kind::Edit).scan(1);
+        newest.backwards = true;
+        let recorded_at = self.scan(newest)?.pop().and_then(|(key, _)| match parse_key(&key) {
+            Ok(RowKey::Edit(.., at, _)) => Some(at),
+            _ => None,
+        });
         let name = cursor.name.clone();
-        let writes = hold_restored(cursor, &definitions, backlogs, now);
+        let writes = hold_restored(cursor, &definitions, backlogs, (recorded_at, now));
         if !writes.is_empty() {
             self.write(writes.iter().map(raw).collect(), Vec::new())?;
             done.held.push(name);

@@ -111,6 +111,8 @@ pub enum ScheduleInput {
     TrialTurn,
     /// The mark of the trial is durable.
     TrialMarked,
+    /// This owner was told to stop: its end is no death that a schedule is blamed for.
+    Leaving,
     /// Time has passed.
     Tick,
 }
@@ -129,6 +131,7 @@ impl ScheduleInput {
             ScheduleInput::FatesLoaded { .. }
             | ScheduleInput::TrialTurn
             | ScheduleInput::TrialMarked
+            | ScheduleInput::Leaving
             | ScheduleInput::Tick => None,
         }
     }

@@ -3,7 +3,8 @@
 //! Owns: their keys, and what they tell the next owner. Must never: evaluate a schedule. Next:
 //! `trial.rs` (one by one behind a mark), `open.rs`.
 //!
-//! - `owner`: an owner has begun to evaluate and has not proven yet that it survives what is here.
+//! - `owner`: an owner has begun to evaluate and has not proven yet that it survives what is here; or one
+//!   was told to stop before it had tried all, and the next goes on with the trials.
 //! - `trying/TENANT/NAME/VERSION`: this one is evaluated alone; found by another process, it died of it.
 //! - `schedule/TENANT/NAME/VERSION`: in quarantine, or, with one death, to be tried last.
 //! - `past/TENANT/NAME/VERSION`: an edit replaced it; still never to be evaluated.
@@ -19,6 +20,8 @@ use crate::time::StoreTime;
 use std::sync::Arc;
 
 const OWNER: &[u8] = b"owner";
+/// In place of a process in the owner's mark: it was told to stop, and that is no death.
+const LEFT: &str = "left";
 const TRYING: &str = "trying";
 const SCHEDULE: &str = "schedule";
 const PAST: &str = "past";
@@ -84,7 +87,7 @@ pub(super) fn owner_key(shard: ShardId) -> RowKey {
 pub fn read_marks(shard: ShardId, rows: &[QuarantineRow], boot: &str, at: StoreTime) -> OwnerMarks {
     let mut marks = OwnerMarks::default();
     let owner = rows.iter().find(|row| &*row.key == OWNER);
-    let is_other = owner.is_none_or(|row| &*row.reason != boot);
+    let is_other = owner.is_none_or(|row| &*row.reason != boot && &*row.reason != LEFT);
     marks.deaths = owner.map_or(0, |row| row.deaths.saturating_add(u32::from(is_other)));
     for row in rows {
         let Some((word, poison)) = parse(row) else { continue };
@@ -102,14 +105,32 @@ pub fn read_marks(shard: ShardId, rows: &[QuarantineRow], boot: &str, at: StoreT
             marks.writes.push(put(row));
         }
     }
-    marks.writes.push(put(QuarantineRow {
+    marks.writes.push(put(owner_row(shard, boot, at, marks.deaths)));
+    marks
+}
+
+/// What an owner writes that was told to stop before its shard was open: its mark is no death.
+pub fn leave_marks(shard: ShardId, rows: &[QuarantineRow], boot: &str, at: StoreTime) -> Vec<Write> {
+    let owner = rows.iter().find(|row| &*row.key == OWNER && &*row.reason == boot);
+    owner.map_or_else(Vec::new, |row| vec![left(shard, at, row.deaths)])
+}
+
+/// The owner's mark after an orderly end: none, or one that keeps the next owner careful.
+pub(super) fn left(shard: ShardId, at: StoreTime, deaths: u32) -> Write {
+    match deaths {
+        0 => Write::Delete(owner_key(shard)),
+        deaths => put(owner_row(shard, LEFT, at, deaths)),
+    }
+}
+
+fn owner_row(shard: ShardId, reason: &str, at: StoreTime, deaths: u32) -> QuarantineRow {
+    QuarantineRow {
         shard,
         key: OWNER.into(),
-        reason: boot.into(),
+        reason: reason.into(),
         at,
-        deaths: marks.deaths,
-    }));
-    marks
+        deaths,
+    }
 }
 
 /// Counts a death in its own trial.

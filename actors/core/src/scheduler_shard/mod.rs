@@ -95,11 +95,14 @@ impl SchedulerShard {
             Some(reply) => self.refuse_in_trial(&mut step, reply),
             None => self.dispatch(&mut step, input),
         }
-        if !stood && !self.trials.stands() {
+        if self.trials.stands() {
+            return;
+        }
+        if !stood {
             self.decide_due(&mut step);
             self.order_sweep(&mut step);
-            self.prove(&mut step);
         }
+        self.prove(&mut step);
     }
 
     fn dispatch(&mut self, step: &mut Step<'_>, input: ScheduleInput) {
@@ -169,6 +172,7 @@ impl SchedulerShard {
             }
             ScheduleInput::TrialTurn => self.on_trial_turn(step),
             ScheduleInput::TrialMarked => self.on_trial_marked(step),
+            ScheduleInput::Leaving => self.on_leaving(),
             ScheduleInput::Tick => {}
         }
     }

@@ -12,14 +12,15 @@ use crate::job::Delivery;
 use crate::machine::{Out, Write};
 use crate::row::Row;
 use crate::schedule::{BacklogRow, CursorRow, EditKind, EditRow, ScheduleDefinition};
-use crate::time::StoreTime;
+use crate::time::{Span, StoreTime};
 
-/// What holds a schedule; nothing if a second run of all that it may owe does no harm.
+/// What holds a schedule; nothing if a second run of all that it may owe does no harm. `recorded_at` is the
+/// instant of the newest entry in its history of edits, whose place must not be taken.
 pub fn hold_restored(
     mut cursor: CursorRow,
     definitions: &[ScheduleDefinition],
     backlogs: Vec<BacklogRow>,
-    now: StoreTime,
+    (recorded_at, now): (Option<StoreTime>, StoreTime),
 ) -> Vec<Write> {
     let is_once = |version: u64| {
         let mut named = definitions.iter().filter(|row| row.version == version);
@@ -42,7 +43,7 @@ pub fn hold_restored(
         tenant: cursor.tenant.clone(),
         name: cursor.name.clone(),
         incarnation: cursor.incarnation,
-        at: now,
+        at: recorded_at.map_or(now, |last| now.max(last + Span(1))),
         kind: EditKind::Restored,
         from_version: cursor.definition,
         to_version: cursor.definition,

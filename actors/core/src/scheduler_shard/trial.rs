@@ -9,7 +9,7 @@ use super::audit::{AuditInput, audit};
 use super::backlog::Backlog;
 use super::io::ScheduleEffect;
 use super::live::Live;
-use super::marks::{Poison, bound, owner_key, trying_row};
+use super::marks::{Poison, bound, left, trying_row};
 use super::open::{Rows, load};
 use super::refusals;
 use super::step::Step;
@@ -31,6 +31,8 @@ pub(super) struct Trials {
     tried: Option<Rows>,
     /// The owner's mark stands: nothing is proven yet.
     pub(super) is_unproven: bool,
+    /// This owner was told to stop.
+    is_leaving: bool,
 }
 
 impl Trials {
@@ -65,15 +67,24 @@ impl SchedulerShard {
 
     /// Asks for the turn of the next trial: on a node one is made at a time.
     pub(super) fn ask_trial(&self, step: &mut Step<'_>) {
-        if !self.trials.waiting.is_empty() {
+        if !self.trials.waiting.is_empty() && !self.trials.is_leaving {
             step.out.effect(ScheduleEffect::AskTrialTurn);
         }
+    }
+
+    /// It was told to stop: no further trial is begun.
+    pub(super) fn on_leaving(&mut self) {
+        self.trials.is_leaving = true;
     }
 
     /// It is this shard's turn: the mark first.
     pub(super) fn on_trial_turn(&mut self, step: &mut Step<'_>) {
         assert!(!self.trials.stands(), "one trial at a time");
-        let Some(rows) = self.trials.waiting.pop_front() else {
+        let next = match self.trials.is_leaving {
+            true => None,
+            false => self.trials.waiting.pop_front(),
+        };
+        let Some(rows) = next else {
             return step.out.effect(ScheduleEffect::EndTrialTurn);
         };
         step.out
@@ -86,15 +97,22 @@ impl SchedulerShard {
     pub(super) fn on_trial_marked(&mut self, step: &mut Step<'_>) {
         let Some(rows) = self.trials.tried.take() else { return };
         let mark = trying_row(step.shard, &rows.suspicion(step));
+        step.out.delete(Row::Quarantine(Box::new(mark)).key());
+        match self.trials.is_leaving {
+            true => self.trials.waiting.push_front(rows),
+            false => self.try_alone(step, rows),
+        }
+        step.out.effect(ScheduleEffect::EndTrialTurn);
+        self.ask_trial(step);
+    }
+
+    fn try_alone(&mut self, step: &mut Step<'_>, rows: Rows) {
         let mut live = load(step, rows);
         live.look_ahead(step.now.store);
         live.settle(step);
         live.look_back();
         live.flush(step);
         self.index.insert(live);
-        step.out.delete(Row::Quarantine(Box::new(mark)).key());
-        step.out.effect(ScheduleEffect::EndTrialTurn);
-        self.ask_trial(step);
     }
 
     /// Refuses what would evaluate a schedule while others are tried.
@@ -102,13 +120,18 @@ impl SchedulerShard {
         step.reply(reply, Err(refusals::in_trial()));
     }
 
-    /// All is loaded and what was due is decided: the next owner need not be careful.
+    /// All is loaded and what was due is decided: the next owner need not be careful. Nor need it if this one
+    /// is told to stop while clock or disk hold up what is due; one with trials still to be made says so.
     pub(super) fn prove(&mut self, step: &mut Step<'_>) {
+        if !self.trials.is_unproven {
+            return;
+        }
         let nothing_due = self.index.first_due(step.now.store).is_none();
         let is_idle = !self.trials.are_on() && nothing_due && self.index.first_release(step.now.mono).is_none();
-        if self.trials.is_unproven && is_idle && !step.now.doubt {
+        if self.trials.is_leaving || (is_idle && !step.now.doubt) {
             self.trials.is_unproven = false;
-            step.out.delete(owner_key(step.shard));
+            let deaths = u32::from(self.trials.are_on());
+            step.out.writes.push(left(step.shard, step.now.store, deaths));
         }
     }
 }

@@ -37,7 +37,7 @@ fn restored(backup: &BTreeMap<RowKey, Row>, world: &World) -> World {
         let backlogs = backlogs.collect();
         let mut definitions = back.opened().definitions;
         definitions.retain(|row| row.name == cursor.name);
-        for write in hold_restored(cursor, &definitions, backlogs, back.now.store) {
+        for write in hold_restored(cursor, &definitions, backlogs, (None, back.now.store)) {
             match write {
                 Write::Put { row, .. } => drop(back.rows.insert(row.key(), row)),
                 Write::Delete(key) => drop(back.rows.remove(&key)),
@@ -166,6 +166,6 @@ fn f11_a_restore_leaves_at_least_once_schedules_as_they_are() {
     for cursor in world.opened().cursors {
         let definitions = world.opened().definitions;
         let definitions: Vec<_> = definitions.into_iter().filter(|row| row.name == cursor.name).collect();
-        assert!(hold_restored(cursor, &definitions, Vec::new(), world.now.store).is_empty());
+        assert!(hold_restored(cursor, &definitions, Vec::new(), (None, world.now.store)).is_empty());
     }
 }

@@ -11,7 +11,7 @@ use crate::row::{QuarantineRow, Row, RowKey};
 use crate::schedule::PendingFate;
 use crate::scheduler_shard::SchedulerShard;
 use crate::scheduler_shard::audit::AuditFaultKind;
-use crate::scheduler_shard::io::{LostCursor, ScheduleInput, ScheduleReply};
+use crate::scheduler_shard::io::{LostCursor, ScheduleInput, ScheduleOpened, ScheduleReply};
 use crate::scheduler_shard::marks::{is_mark, read_marks};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ thread_local! {
 }
 
 /// Evaluating this schedule panics, in this thread.
-fn make_deadly(name: Option<&str>) {
+pub(super) fn make_deadly(name: Option<&str>) {
     planted::on_evaluate(|name: &Name| {
         let is_it = DEADLY.with_borrow(|deadly| deadly.as_deref() == Some(name.as_str()));
         assert!(!is_it, "a test asked for it");
@@ -29,7 +29,7 @@ fn make_deadly(name: Option<&str>) {
     DEADLY.set(name.map(str::to_owned));
 }
 
-fn marks(world: &World) -> Vec<QuarantineRow> {
+pub(super) fn marks(world: &World) -> Vec<QuarantineRow> {
     let mark = |row: &Row| match row {
         Row::Quarantine(row) => Some((**row).clone()),
         _ => None,
@@ -37,32 +37,47 @@ fn marks(world: &World) -> Vec<QuarantineRow> {
     world.rows.values().filter_map(mark).collect()
 }
 
-fn keys(world: &World) -> Vec<String> {
+pub(super) fn keys(world: &World) -> Vec<String> {
     let key = |row: QuarantineRow| String::from_utf8(row.key.to_vec()).unwrap();
     marks(world).into_iter().map(key).collect()
 }
 
-/// A process that owns the shard, as the shell runs it: the marks first, then the rows, then its orders
-/// in turn. Answers whether it lives.
-fn start(world: &mut World, boot: &str) -> bool {
+/// The marks of an owner, durable; what it then opens with.
+pub(super) fn mark(world: &mut World, boot: &str) -> ScheduleOpened {
     let found = read_marks(ShardId(0), &marks(world), boot, world.now.store);
-    for write in found.writes {
+    apply(world, found.writes);
+    let mut opened = world.opened();
+    opened.poisons = found.poisons;
+    opened.is_careful = found.deaths > 0;
+    opened.is_marked = true;
+    opened
+}
+
+pub(super) fn apply(world: &mut World, writes: Vec<Write>) {
+    for write in writes {
         match write {
             Write::Put { row, .. } => drop(world.rows.insert(row.key(), row)),
             Write::Delete(key) => drop(world.rows.remove(&key)),
         }
     }
+}
+
+/// The machine of a new owner, which has not stepped yet.
+pub(super) fn load(world: &mut World, opened: ScheduleOpened) {
     world.epoch += 1;
-    let mut opened = world.opened();
-    opened.poisons = found.poisons;
-    opened.is_careful = found.deaths > 0;
-    opened.is_marked = true;
     world.orders.clear();
+    let mut out = Out::default();
+    let epoch = world.epoch;
+    world.machine = SchedulerShard::open(facts(epoch), opened, world.now, &mut out).unwrap();
+    world.commit(out, Vec::new());
+}
+
+/// A process that owns the shard, as the shell runs it: the marks first, then the rows, then its orders
+/// in turn. Answers whether it lives.
+pub(super) fn start(world: &mut World, boot: &str) -> bool {
+    let opened = mark(world, boot);
     lives(world, |world| {
-        let mut out = Out::default();
-        let epoch = world.epoch;
-        world.machine = SchedulerShard::open(facts(epoch), opened, world.now, &mut out).unwrap();
-        world.commit(out, Vec::new());
+        load(world, opened);
         world.tick();
         while let Some(order) = world.orders.pop() {
             world.step(order);
@@ -72,11 +87,11 @@ fn start(world: &mut World, boot: &str) -> bool {
 }
 
 /// What a step of a process that dies has not committed is not in the rows.
-fn lives(world: &mut World, run: impl FnOnce(&mut World)) -> bool {
+pub(super) fn lives(world: &mut World, run: impl FnOnce(&mut World)) -> bool {
     catch_unwind(AssertUnwindSafe(|| run(world))).is_ok()
 }
 
-fn three() -> World {
+pub(super) fn three() -> World {
     let mut world = World::new(NOON);
     for name in ["alpha", "bad", "zeta"] {
         world.create(name, cron("* * * * *"));
@@ -86,7 +101,7 @@ fn three() -> World {
 }
 
 /// Starts until one process lives; answers how many died.
-fn start_until_it_lives(world: &mut World) -> usize {
+pub(super) fn start_until_it_lives(world: &mut World) -> usize {
     (0..20).find(|boot| start(world, &boot.to_string())).unwrap()
 }
 
@@ -175,20 +190,9 @@ fn f9_resume_tries_again_and_gives_the_time_between_its_fate() {
 fn f9_a_process_that_is_killed_while_it_tries_holds_nothing_against_anyone_for_good() {
     let mut world = three();
     // Young, then in the trial of one.
-    for boot in ["one", "two"] {
-        let found = read_marks(ShardId(0), &marks(&world), boot, world.now.store);
-        for write in found.writes {
-            if let Write::Put { row, .. } = write {
-                world.rows.insert(row.key(), row);
-            }
-        }
-    }
-    let mut opened = world.opened();
-    opened.is_careful = true;
-    opened.is_marked = true;
-    let mut out = Out::default();
-    world.machine = SchedulerShard::open(facts(9), opened, world.now, &mut out).unwrap();
-    world.commit(out, Vec::new());
+    mark(&mut world, "one");
+    let opened = mark(&mut world, "two");
+    load(&mut world, opened);
     world.step(ScheduleInput::TrialTurn);
     assert_eq!(keys(&world).len(), 2, "{:?}", keys(&world));
     assert!(start(&mut world, "three"));
