@@ -127,7 +127,7 @@ fn refuses_new_work(api: &mut Api) {
 #[test]
 fn f9_a_stop_while_a_full_disk_holds_up_what_is_due_is_no_young_death() {
     let mut place = Place::new(&[]).with_switches();
-    let mut server = place.start();
+    let server = place.start();
     let schedule = json!({"name": "tick", "every": "100ms", "job": noop()});
     server.api().post("/v1/schedules", &schedule).expect(201);
     room(&place, 1_000);

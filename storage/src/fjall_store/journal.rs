@@ -9,6 +9,7 @@
 use super::error::StartError;
 use super::identity::id_of;
 use super::mark::Mark;
+use super::rewrite;
 use super::space::Space;
 use crate::keys::chain_key;
 use std::fs::{self, File, OpenOptions};
@@ -34,6 +35,8 @@ pub(super) struct Journals {
     pub(super) at_acknowledged: Option<[u8; 32]>,
     /// The newest file, its bytes that are whole batches, and whether others follow.
     active: Option<(PathBuf, u64, bool)>,
+    /// Of each file, where its batches after the acknowledged one begin and end.
+    tails: Vec<(PathBuf, u64, u64)>,
 }
 
 impl Journals {
@@ -62,6 +65,7 @@ impl Journals {
 
     fn read_file(&mut self, number: u64, path: &Path, acknowledged: &Mark) -> Result<(u64, bool), ReadError> {
         let mut reader = Reader::open(path)?;
+        let mut tail = 0;
         loop {
             match reader.batch()? {
                 Step::Batch(None) => {}
@@ -76,12 +80,27 @@ impl Journals {
                     if mark.sequence == acknowledged.sequence {
                         self.at_acknowledged = Some(mark.chain);
                     }
+                    if mark.sequence <= acknowledged.sequence {
+                        tail = reader.valid;
+                    }
                     self.first.get_or_insert(mark);
                     self.last = Some(mark);
                 }
-                Step::End { is_torn } => return Ok((reader.valid, is_torn)),
+                Step::End { is_torn } => {
+                    self.tails.push((path.to_path_buf(), tail, reader.valid));
+                    return Ok((reader.valid, is_torn));
+                }
             }
         }
+    }
+
+    /// Writes again what no sync is known to have reached: a failed one may have left it in the system's
+    /// cache alone, where it reads well and is never written.
+    pub(super) fn write_again(&self) -> Result<(), StartError> {
+        for (path, from, to) in &self.tails {
+            rewrite::in_place(path, *from, *to).map_err(StartError::io(path))?;
+        }
+        Ok(())
     }
 
     /// Damage, with the last good sequence.

@@ -169,7 +169,8 @@ impl MarkFile {
         create().map_err(StartError::io(&path))
     }
 
-    /// Opens the file and reads its ring: the newest readable slot, and those that lead up to it.
+    /// Opens the file and reads its ring: the newest readable slot, and those that lead up to it. Written
+    /// again first: what a failed sync left in the system's cache alone would read as durable.
     pub(super) fn open(folder: &Folder, store: u128) -> Result<(MarkFile, Ring), StartError> {
         let path = folder.mark();
         let damaged = |what: &str| StartError::Damaged {

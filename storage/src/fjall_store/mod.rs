@@ -21,6 +21,7 @@ mod marker;
 mod queue;
 mod redo;
 mod restore;
+mod rewrite;
 mod space;
 mod start;
 mod unfinished;

@@ -295,7 +295,9 @@ fn open_existing(folder: &Folder, identity: Identity, lock: FolderLock, tuning: 
         verify::before(folder, &ring.base)?
     };
     let path = folder.database();
-    // A process that was killed left bytes that no disk holds yet; from here on they count as synced.
+    // A process that was killed, or that a sync failed, left bytes that no disk holds yet; from here on they
+    // count as synced.
+    journals.write_again()?;
     journal::sync_all(&path)?;
     let database = open_database(&path).map_err(StartError::engine(&path))?;
     for space in SPACES {

@@ -138,6 +138,60 @@ fn nothing_acknowledged_is_lost_when_the_power_fails() {
     assert!(total.acknowledged > 1_000, "{total:?}");
 }
 
+/// A disk that refuses syncs for a while, a restart on the same cache, work, and then the power goes out.
+fn refused_and_cut(seed: u64, with_power: u64) -> (usize, Vec<String>) {
+    let mut draw = Draw::new(seed);
+    let temp = memory_folder();
+    let folder = temp.path().join("store");
+    let mut acknowledged = Acknowledged::default();
+    let clocks = Clocks::new();
+    interposer::watch(&folder);
+    interposer::refuse_after(60 + draw.below(120));
+    load::run(&folder, draw.next(), &mut acknowledged, &clocks, u64::MAX, false);
+    interposer::relent();
+    interposer::cut_after(with_power);
+    load::run(&folder, draw.next(), &mut acknowledged, &clocks, u64::MAX, false);
+    let next = temp.path().join("next/store");
+    interposer::take().rebuild(&next, Rebuild::SyncedOnly, &mut draw);
+    (acknowledged.len(), judge(&next, &acknowledged, &clocks, seed))
+}
+
+#[test]
+fn nothing_acknowledged_rests_on_what_a_refused_sync_left_in_the_cache() {
+    let mut acknowledged = 0;
+    for seed in 0..12 {
+        // From the middle of the start to long after the ring has been written over.
+        let (count, lost) = refused_and_cut(0xcac4e + seed, 5 + seed * 20);
+        assert_eq!(lost, Vec::<String>::new(), "seed {seed}");
+        acknowledged += count;
+    }
+    println!("{acknowledged} batches acknowledged, 0 lost");
+    assert!(acknowledged > 200, "{acknowledged}");
+}
+
+#[test]
+fn a_page_that_a_sync_was_refused_for_is_durable_once_it_is_written_again() {
+    use std::os::unix::fs::FileExt;
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let path = folder.join("file");
+    std::fs::write(&path, [1; 3 * 4_096]).unwrap();
+    interposer::watch(&folder);
+    interposer::refuse_after(0);
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&[2; 2 * 4_096], 0).unwrap();
+    assert!(file.sync_data().is_err());
+    interposer::relent();
+    file.sync_data().unwrap();
+    file.write_all_at(&[2; 1], 4_096).unwrap();
+    file.sync_data().unwrap();
+    let target: PathBuf = temp.path().join("after");
+    interposer::take().rebuild(&target, Rebuild::SyncedOnly, &mut Draw::new(1));
+    let pages = std::fs::read(target.join("file")).unwrap();
+    assert_eq!((pages[0], pages[4_096], pages[2 * 4_096]), (1, 2, 1));
+}
+
 #[test]
 fn a_store_that_answers_before_its_sync_is_caught() {
     let verdicts: Vec<Verdict> = (0..3).map(|seed| run(0xbad + seed, 6, true)).collect();

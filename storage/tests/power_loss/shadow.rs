@@ -6,7 +6,7 @@
 //! Next: `interposer.rs`.
 
 use crate::load::Draw;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::fd::{BorrowedFd, RawFd};
@@ -28,6 +28,8 @@ pub struct Content {
 struct Tracked {
     file: File,
     durable: Content,
+    /// Pages that a refused sync left clean: syncs pass them over until they are written again.
+    clean: BTreeSet<u64>,
 }
 
 type Inode = u64;
@@ -141,6 +143,33 @@ impl Content {
     }
 }
 
+impl Tracked {
+    fn new(file: File, durable: Content) -> Tracked {
+        Tracked {
+            file,
+            durable,
+            clean: BTreeSet::new(),
+        }
+    }
+
+    fn synced(&mut self, mut content: Content) {
+        for page in &self.clean {
+            match self.durable.pages.get(page) {
+                Some(old) => content.pages.insert(*page, old.clone()),
+                None => content.pages.remove(page),
+            };
+        }
+        self.durable = content;
+    }
+
+    fn refuse(&mut self, content: &Content) {
+        let differs = |page: &&u64| self.durable.pages.get(page) != content.pages.get(page);
+        let pages = content.pages.keys().chain(self.durable.pages.keys());
+        let clean: Vec<u64> = pages.filter(differs).copied().collect();
+        self.clean.extend(clean);
+    }
+}
+
 impl Shadow {
     /// Everything that is there counts as durable.
     pub fn of(root: &Path) -> Shadow {
@@ -164,7 +193,7 @@ impl Shadow {
                 Some(inode) => {
                     let file = File::open(&path).unwrap();
                     let durable = Content::read(&file);
-                    self.files.insert(*inode, Tracked { file, durable });
+                    self.files.insert(*inode, Tracked::new(file, durable));
                 }
             }
         }
@@ -186,10 +215,30 @@ impl Shadow {
         match seen {
             Seen::File(inode, content) => {
                 if let Some(tracked) = self.files.get_mut(&inode) {
-                    tracked.durable = content;
+                    tracked.synced(content);
                 }
             }
             Seen::Folder(path, names) => self.note_names(path, names),
+        }
+    }
+
+    /// A sync that saw this was refused: the cache counts as written all the same.
+    pub fn refuse(&mut self, seen: &Seen) {
+        if let Seen::File(inode, content) = seen
+            && let Some(tracked) = self.files.get_mut(inode)
+        {
+            tracked.refuse(content);
+        }
+    }
+
+    /// Bytes of a file were written: its pages there are for the next sync to write.
+    pub fn written(&mut self, fd: BorrowedFd<'_>, at: u64, length: u64) {
+        let Ok(facts) = rustix::fs::fstat(fd) else { return };
+        if let Some(tracked) = self.files.get_mut(&facts.st_ino)
+            && length > 0
+        {
+            let pages = at / PAGE as u64..=(at + length - 1) / PAGE as u64;
+            tracked.clean.retain(|page| !pages.contains(page));
         }
     }
 
@@ -201,10 +250,8 @@ impl Shadow {
             return;
         }
         let inode = file.metadata().unwrap().ino();
-        self.files.entry(inode).or_insert_with(|| Tracked {
-            file,
-            durable: Content::default(),
-        });
+        let fresh = || Tracked::new(file, Content::default());
+        self.files.entry(inode).or_insert_with(fresh);
     }
 
     fn note_names(&mut self, folder: PathBuf, names: Vec<(OsString, Option<Inode>)>) {
@@ -215,7 +262,7 @@ impl Shadow {
                 Some(inode) if !self.files.contains_key(inode) => {
                     if let Ok(file) = File::open(&path) {
                         let durable = Content::default();
-                        self.files.insert(*inode, Tracked { file, durable });
+                        self.files.insert(*inode, Tracked::new(file, durable));
                     }
                 }
                 Some(_) => {}
