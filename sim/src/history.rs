@@ -57,6 +57,8 @@ pub struct Seen {
     pub moves: Vec<Job>,
     /// When something disturbed the node.
     pub disturbances: Vec<Disturbance>,
+    /// When store time was seen lowered, in simulated microseconds, and to what.
+    pub lowered: Option<(u64, StoreTime)>,
 }
 
 /// An answer.
@@ -181,6 +183,8 @@ pub struct Accepted {
     pub number: BatchNo,
     /// Store time of the acceptance; answers may come in another order.
     pub at: StoreTime,
+    /// When that was told, in simulated microseconds.
+    pub told_at: u64,
 }
 
 /// A stretch in which nothing can be asked of the node.

@@ -9,6 +9,10 @@ use crate::world::zones::{CHANGES, STEADY};
 use fencepost_core::time::Span;
 use std::fmt;
 
+/// Further than a clock is waited for below store time (`CLOCK_DOUBT_MAX_MS`), and so little further that
+/// what is still due comes within the bound of settling.
+const SET_BACK: (u64, u64) = (345_000_000, 420_000_000);
+
 /// Everything a seed decides before its run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -44,6 +48,9 @@ pub struct Options {
     pub next_day: bool,
     /// The store is on a machine of its own, reached over the mesh.
     pub apart: bool,
+    /// At the healing the node's wall clock is set back by so many microseconds and stays there: store time
+    /// is held, and lowered in the end.
+    pub set_back: Option<u64>,
     /// A bug planted for this run.
     pub bug: Option<PlantedBug>,
 }
@@ -83,7 +90,7 @@ impl Options {
         let mut stream = Stream::new(seed, "options");
         let (starts_at, change) = draw_date(&mut stream);
         let lease = stream.between(5_000, 15_000);
-        Options {
+        let mut options = Options {
             seed,
             starts_at,
             shards: u16::try_from(stream.between(1, 5)).unwrap_or(1),
@@ -100,14 +107,19 @@ impl Options {
             lie: draw_lie(&mut stream),
             next_day: stream.percent(6),
             apart: Stream::new(seed, "apart").percent(40),
+            set_back: None,
             bug,
-        }
+        };
+        let back = stream.between(SET_BACK.0, SET_BACK.1);
+        let may_go_back = options.faults.clock && !options.next_day;
+        options.set_back = (stream.percent(20) && may_go_back).then_some(back);
+        options
     }
 
     /// How far a clock of this run may be from the truth, with a little for the way.
     pub fn lies_max(&self) -> i64 {
         let lie = if self.faults.clock { self.lie } else { 0 };
-        lie.cast_signed() + 2_000_000
+        lie.max(self.set_back.unwrap_or(0)).cast_signed() + 2_000_000
     }
 }
 
@@ -210,6 +222,8 @@ impl fmt::Display for Options {
             self.latency,
             self.change.map_or("none".to_owned(), |number| number.to_string()),
             self.lie / 1_000_000,
+            self.set_back
+                .map_or(String::new(), |back| format!(" back={}s", back / 1_000_000)),
             if self.next_day { " next-day" } else { "" },
             if self.apart { " store-apart" } else { "" },
             self.faults.names().join("+"),

@@ -66,6 +66,7 @@ pub const FLOORS: &[(&str, u64)] = &[
     ("seen:run-now-key-again", 38),
     ("seen:run-now-key-long-after", 44),
     ("seen:skipped", 28),
+    ("seen:store-time-lowered", 5),
     ("seen:uncertain", 36),
     ("seen:unsynced-lost", 16),
     ("seen:withdrawn-by-delete", 27),

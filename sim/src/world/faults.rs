@@ -192,7 +192,10 @@ pub fn heal(world: &World, server: &Server) {
     world.healed.store(true, std::sync::atomic::Ordering::SeqCst);
     server.store.model.set_away(false);
     server.store.model.set_full(false);
-    if world.options.seed.is_multiple_of(2) {
+    if let Some(back) = world.options.set_back {
+        world.history.disturb("clock", world.sim.now());
+        set_clocks(server, -back.cast_signed());
+    } else if world.options.seed.is_multiple_of(2) {
         set_clocks(server, 0);
     }
     server.store_up();

@@ -15,6 +15,7 @@ use fencepost_storage::store::{
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Called when a sync fails: a store on a machine of its own ends its process then.
 pub type OnSick = Box<dyn Fn() + Send>;
@@ -25,7 +26,12 @@ pub struct WatchedStore {
     world: World,
     /// The store itself.
     pub model: ModelStore,
+    /// What it stated last.
+    stated: Arc<AtomicI64>,
 }
+
+/// Store time never falls by more than this but in the audited step; a start may lose less.
+const LOWERED: i64 = 30_000_000;
 
 impl WatchedStore {
     /// An empty store on this clock, with the run's plan and bug; `on_sick` hears that it has broken.
@@ -46,6 +52,18 @@ impl WatchedStore {
         WatchedStore {
             world: world.clone(),
             model,
+            stated: Arc::default(),
+        }
+    }
+
+    /// Store time was lowered to the wall clock, which had stayed below it for too long (F20).
+    fn mind_lowering(&self, stated: Stated) {
+        let before = self.stated.swap(stated.time.0, Ordering::SeqCst);
+        if self.world.is_healed() && stated.time.0 < before - LOWERED {
+            let told_at = self.world.sim.now();
+            self.world.feel("seen:store-time-lowered");
+            self.world.sim.record("store", "lowered", &stated.time.0.to_string());
+            self.world.history.lock().lowered = Some((told_at, stated.time));
         }
     }
 
@@ -88,6 +106,7 @@ impl WatchedStore {
                 holder: request.holder,
                 number: request.number,
                 at: stated.time,
+                told_at: self.world.sim.now(),
             });
         }
     }
@@ -135,7 +154,19 @@ impl Store for WatchedStore {
     }
 
     fn now(&self, scope: Scope) -> BoxFuture<'static, Result<Stated, StoreError>> {
-        self.model.now(scope)
+        let store = self.clone();
+        let stated = self.model.now(scope);
+        let minding = move |stated: Result<Stated, StoreError>| {
+            if let Ok(stated) = stated {
+                store.mind_lowering(stated);
+            }
+            stated
+        };
+        stated.map(minding).boxed()
+    }
+
+    fn confirm_clock(&self) -> BoxFuture<'static, Result<bool, StoreError>> {
+        self.model.confirm_clock()
     }
 
     fn is_full(&self) -> bool {
