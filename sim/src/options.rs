@@ -211,7 +211,7 @@ impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "shards={} slots={} clients={} jobs={} schedules={} active={}s lease={}ms latency={}us change={} lie={}s{}{} faults={}",
+            "shards={} slots={} clients={} jobs={} schedules={} active={}s lease={}ms latency={}us change={} lie={}s{}{}{} faults={}",
             self.shards,
             self.slots,
             self.clients,
