@@ -223,8 +223,8 @@ pub const REDIAL_MS_MAX: u64 = 2_000;
 pub const SEND_QUEUE_FRAMES_MAX: usize = 4_096;
 /// Bytes of them.
 pub const SEND_QUEUE_BYTES_MAX: usize = 64 << 20;
-/// Calls of one connection that are in work at once; further ones are not read.
-pub const CALLS_IN_WORK_MAX: usize = 1_024;
+/// Calls of one connection that are in work at once, answers not yet written included; further ones are not read.
+pub const CALLS_IN_WORK_MAX: usize = 128;
 /// Connections from other nodes at once.
 pub const LINK_COUNT_MAX: usize = 1_024;
 /// Bytes of a frame before its sender has proved where it belongs.
@@ -235,6 +235,8 @@ pub const STORE_CALL_MS: u64 = 1_500;
 pub const REMOTE_KEYS_MAX: usize = 1_024;
 /// Row writes of one batch for a store on another node.
 pub const REMOTE_WRITES_MAX: usize = 64 << 10;
+/// Bytes of keys and values of one such batch; the rest of its frame is for conditions and lengths.
+pub const REMOTE_BATCH_BYTES_MAX: usize = FRAME_BYTES_MAX - (4 << 20);
 /// Bytes of a reason or fact that a store on another node tells.
 pub const REMOTE_TEXT_BYTES_MAX: usize = 4 << 10;
 /// Messages in a shard's mailbox.
@@ -341,6 +343,7 @@ pub const DRAIN_MS: u64 = 30_000;
 
 const _: () = assert!(LINK_PING_MS * 3 <= LINK_SILENT_MS && LINK_SILENT_MS + GREETING_MS <= 10_000);
 const _: () = assert!(FRAME_BYTES_MAX <= SEND_QUEUE_BYTES_MAX && BATCH_BYTES_MAX * 2 <= FRAME_BYTES_MAX);
+const _: () = assert!(BATCH_BYTES_MAX * 2 <= REMOTE_BATCH_BYTES_MAX && REMOTE_WRITES_MAX * 32 <= (4 << 20));
 const _: () = assert!(HEARTBEAT_MS * 3 <= LEASE_MS);
 const _: () = assert!(LEASE_MARGIN_MS < HEARTBEAT_MS);
 const _: () = assert!(

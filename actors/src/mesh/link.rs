@@ -21,6 +21,8 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf, WriteHalf};
 use tokio::sync::Semaphore;
 
+/// Bytes of a call that count as one more in work: the largest takes all the room there is.
+const CALL_WEIGHT: usize = FRAME_BYTES_MAX / (CALLS_IN_WORK_MAX - 1);
 /// Bytes that are written at once.
 const WRITE_STEP: usize = 64 << 10;
 
@@ -182,27 +184,38 @@ impl Reader<'_> {
     }
 
     /// Hands the call to its service at once, so that calls reach it in their order; waits first while
-    /// too many are in work, so that the other side slows down.
+    /// too many are in work, so that the other side slows down. Nobody waits for one that is late.
     async fn on_request(&mut self, request: Request<'_>) {
-        let Ok(service) = self.service(request.service) else {
-            self.answer(request.id, Status::NoService, Vec::new());
+        let (link, id) = (self.theirs.link, request.id);
+        let Ok(service) = self.service(request.service).cloned() else {
+            self.shared.queue.push(Item::Answer {
+                link,
+                id,
+                status: Status::NoService,
+                body: Vec::new(),
+                _room: None,
+            });
             return;
         };
-        let Ok(permit) = self.in_work.clone().acquire_owned().await else {
+        let clock = &self.parts.clock;
+        let late_at = clock.mono() + Span::from_millis(u64::from(request.wait_ms));
+        let weight = u32::try_from(1 + request.body.len() / CALL_WEIGHT).unwrap_or(u32::MAX);
+        let room = self.in_work.clone().acquire_many_owned(weight).await.ok();
+        if room.is_none() || clock.mono() > late_at {
             return;
-        };
+        }
         let answering = service.call(&self.facts, request.body);
-        let (shared, id) = (self.shared.clone(), request.id);
+        let shared = self.shared.clone();
         rt::spawn(async move {
             let body = answering.await;
-            let status = Status::Done;
-            shared.queue.push(Item::Answer { id, status, body });
-            drop(permit);
+            shared.queue.push(Item::Answer {
+                link,
+                id,
+                status: Status::Done,
+                body,
+                _room: room,
+            });
         });
-    }
-
-    fn answer(&self, id: u64, status: Status, body: Vec<u8>) {
-        self.shared.queue.push(Item::Answer { id, status, body });
     }
 }
 
@@ -290,7 +303,9 @@ impl Writer {
                 put_request(&request, &mut self.payload);
                 FrameKind::Request
             }
-            Item::Answer { id, status, body } => {
+            // Of a connection that is gone: its caller has been told, and numbers begin anew.
+            Item::Answer { link, .. } if link != self.ours.link => return,
+            Item::Answer { id, status, body, .. } => {
                 let answer = Answer {
                     id,
                     status,

@@ -1,7 +1,7 @@
 //! What waits to be sent to one node: bounded, shedding the oldest message that may be dropped.
 //!
 //! Owns: the bound. A call that finds no room is refused at once, so that its caller slows down; an
-//! answer always finds room (the calls in work are bounded); a hint makes room by pushing out the
+//! answer always finds room (the calls in work are bounded until their answers are written); a hint makes room by pushing out the
 //! oldest hint. Must never: reorder. Next: `peer.rs`, `link.rs`.
 
 use crate::mesh::envelope::{ServiceId, Status};
@@ -9,7 +9,7 @@ use fencepost_core::limits::{SEND_QUEUE_BYTES_MAX, SEND_QUEUE_FRAMES_MAX};
 use fencepost_core::time::Monotonic;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 /// One thing to be sent.
 #[derive(Debug)]
@@ -20,10 +20,13 @@ pub(super) enum Item {
         deadline: Monotonic,
         body: Vec<u8>,
     },
+    /// Of a call that came over this connection; lets the next call in once it is written.
     Answer {
+        link: u64,
         id: u64,
         status: Status,
         body: Vec<u8>,
+        _room: Option<OwnedSemaphorePermit>,
     },
     Tell {
         service: ServiceId,
@@ -183,9 +186,11 @@ mod tests {
         assert_eq!(queue.push(request(1)), Pushed::Full);
         assert_eq!(queue.push(tell(1)), Pushed::Full, "a hint does not push out a call");
         let answer = Item::Answer {
+            link: 1,
             id: 1,
             status: Status::Done,
             body: vec![0; 8],
+            _room: None,
         };
         assert_eq!(queue.push(answer), Pushed::Waits);
         queue.drop_answers();

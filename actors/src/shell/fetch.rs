@@ -36,13 +36,20 @@ pub struct PageRead {
     pub bad: Vec<BadRow>,
 }
 
-/// Reads rows by name; a bad row reads as absent and is reported.
+/// Reads rows by name, all of them, in as many reads as the store's own bounds ask for; a bad row reads as
+/// absent and is reported.
 pub async fn read_rows(
     store: &SharedStore,
     keys: &[RowKey],
 ) -> Result<(BTreeMap<RowKey, Option<Row>>, Vec<BadRow>), StoreError> {
-    let read = read_rows_within(store, keys, usize::MAX).await?;
-    Ok((read.rows, read.bad))
+    let mut all = RowsRead::default();
+    while let Some(rest) = keys.get(all.count..).filter(|rest| !rest.is_empty()) {
+        let read = read_rows_within(store, rest, usize::MAX).await?;
+        all.rows.extend(read.rows);
+        all.bad.extend(read.bad);
+        all.count += read.count;
+    }
+    Ok((all.rows, all.bad))
 }
 
 /// Rows by name, as far as a bound allowed.

@@ -15,6 +15,7 @@ use fencepost_storage::store::{
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Called when a sync fails: a store on a machine of its own ends its process then.
@@ -147,6 +148,18 @@ impl Store for WatchedStore {
 
     fn get(&self, keys: Vec<Vec<u8>>) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>> {
         self.model.get(keys)
+    }
+
+    /// Every third answer is shorter than it could be, as those of a far store are.
+    fn get_within(
+        &self,
+        mut keys: Vec<Vec<u8>>,
+        bytes: usize,
+    ) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>> {
+        if self.reads.fetch_add(1, Ordering::Relaxed).is_multiple_of(3) {
+            keys.truncate(keys.len().div_ceil(2));
+        }
+        self.model.get_within(keys, bytes)
     }
 
     fn scan(&self, scan: Scan) -> BoxFuture<'static, Result<Vec<KeyValue>, StoreError>> {

@@ -14,7 +14,7 @@ use crate::store::{
     Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,
 };
 use fencepost_core::ids::{Epoch, Holder, Scope};
-use fencepost_core::limits::{REMOTE_KEYS_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX};
+use fencepost_core::limits::{REMOTE_BATCH_BYTES_MAX, REMOTE_KEYS_MAX, REMOTE_WRITES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use message::{Answered, StoreAnswer, StoreCall};
@@ -140,6 +140,14 @@ impl Store for RemoteStore {
     }
 
     fn commit(&self, request: Commit) -> BoxFuture<'static, Committed> {
+        if request.batch.writes.len() > REMOTE_WRITES_MAX || request.batch.bytes > REMOTE_BATCH_BYTES_MAX {
+            let why = format!(
+                "a batch of {} writes and {} bytes is larger than may be sent to a store on another node",
+                request.batch.writes.len(),
+                request.batch.bytes
+            );
+            return futures_util::future::ready(Committed::Conflict(why)).boxed();
+        }
         let asked = self.call(&StoreCall::Commit(request));
         async move {
             match asked.await {
