@@ -340,10 +340,8 @@ pub const STORE_FILES_MAX: usize = 256;
 pub const DISK_FREE_MIN_BYTES: u64 = 64 << 20;
 /// Time that a drain waits for attempts in flight.
 pub const DRAIN_MS: u64 = 30_000;
-
 const _: () = assert!(LINK_PING_MS * 3 <= LINK_SILENT_MS && LINK_SILENT_MS + GREETING_MS <= 10_000);
-const _: () = assert!(FRAME_BYTES_MAX <= SEND_QUEUE_BYTES_MAX && BATCH_BYTES_MAX * 2 <= FRAME_BYTES_MAX);
-const _: () = assert!(BATCH_BYTES_MAX * 2 <= REMOTE_BATCH_BYTES_MAX && REMOTE_WRITES_MAX * 32 <= (4 << 20));
+const _: () = assert!(FRAME_BYTES_MAX <= SEND_QUEUE_BYTES_MAX && BATCH_BYTES_MAX * 2 <= REMOTE_BATCH_BYTES_MAX);
 const _: () = assert!(HEARTBEAT_MS * 3 <= LEASE_MS);
 const _: () = assert!(LEASE_MARGIN_MS < HEARTBEAT_MS);
 const _: () = assert!(
@@ -364,7 +362,6 @@ const _: () = assert!(DISK_RESERVE_BYTES < DISK_FREE_MIN_BYTES);
 const _: () = assert!(MARK_ROWS_BYTES_MAX < GROUP_ENOUGH_BYTES && GROUP_ENOUGH_BYTES < GROUP_BYTES_MAX);
 const _: () = assert!(BATCH_BYTES_MAX <= GROUP_BYTES_MAX && DOUBT_PACE_MS < CLOCK_DOUBT_MAX_MS);
 const _: () = assert!(PAYLOAD_BYTES_MAX < BATCH_BYTES_MAX && ROW_BYTES_MAX <= BATCH_BYTES_MAX);
-
 /// Addresses that one host name may lead to; each is checked.
 pub const RESOLVED_ADDRESS_COUNT_MAX: usize = 64;
 /// Addresses of one host that an attempt tries to connect to.
@@ -385,7 +382,6 @@ pub const GUARD_RESULT_BYTES_MAX: usize = 64 << 10;
 pub const GRACE_MS_MAX: u64 = 600_000;
 /// Time between TERM and KILL of a command that names none.
 pub const GRACE_MS: u64 = 10_000;
-
 const _: () = assert!(CONNECT_MS * (CONNECT_TRIES_MAX as u64) < ATTEMPT_TIMEOUT_MS);
 const _: () = assert!(OUTPUT_TAIL_BYTES_MAX <= ANSWER_BODY_BYTES_MAX);
 const _: () = assert!(SCHEDULES_PER_SHARD_MAX * 640 <= SCHEDULES_PER_SHARD_BYTES_MAX);

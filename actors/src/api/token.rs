@@ -67,7 +67,7 @@ pub fn token_text(chance: [u128; 2]) -> String {
 pub const TOKEN_FILE: &str = "token";
 
 #[cfg(not(madsim))]
-pub use file::{read_or_make_token, read_token};
+pub use file::{read_or_make, read_or_make_token, read_token};
 
 #[cfg(not(madsim))]
 mod file {
@@ -126,11 +126,18 @@ mod file {
     /// # Errors
     /// As `read_token`, or the file cannot be made.
     pub fn read_or_make_token(folder: &Path, chance: [u128; 2]) -> Result<String, Refusal> {
-        let path = folder.join(TOKEN_FILE);
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        read_or_make(&folder.join(TOKEN_FILE), chance)
+    }
+
+    /// The same for a secret in this file.
+    ///
+    /// # Errors
+    /// As `read_token`, or the file cannot be made.
+    pub fn read_or_make(path: &Path, chance: [u128; 2]) -> Result<String, Refusal> {
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let mut file = match made {
             Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return read_token(&path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return read_token(path),
             Err(error) => {
                 let detail = format!("The token file {} cannot be made: {error}.", path.display());
                 return Err(refuse(

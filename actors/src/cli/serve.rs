@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::output::Format;
 use crate::node::NodeConfig;
 use crate::problem::Exit;
+use crate::process::roles::SECRET_FILE;
 use crate::process::serve::{Part, ServeOptions, serve};
 use crate::targets::address::AddressRange;
 use crate::targets::{HandlerRegistry, TargetsConfig};
@@ -94,6 +95,9 @@ pub struct ServeArgs {
     /// Where a node without the store role finds it, such as 127.0.0.1:4481.
     #[arg(long, value_name = "HOST:PORT")]
     store_at: Option<String>,
+    /// The store's mesh-secret, for a node without the store role; mesh-secret in its own folder by default.
+    #[arg(long, value_name = "FILE")]
+    mesh_secret: Option<PathBuf>,
     #[command(flatten)]
     options: ServerOptions,
 }
@@ -207,7 +211,9 @@ impl ServeArgs {
             )),
             (roles, None, Some(address)) if roles == WITHOUT_STORE => match address.rsplit_once(':') {
                 Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
-                    Ok(Part::WithoutStore(address.clone()))
+                    let usual = || self.options.data.join(SECRET_FILE);
+                    let secret = self.mesh_secret.clone().unwrap_or_else(usual);
+                    Ok(Part::WithoutStore(address.clone(), secret))
                 }
                 _ => Err(wrong(
                     "--store-at",

@@ -3,12 +3,12 @@
 //! Owns: greeting as a dialer and the pauses between tries. Must never: give up, or take a refusal for
 //! the other node's death. Next: `link.rs`, `greeting.rs`.
 
-use crate::chance::draw_u64;
+use crate::chance::{draw_holder, draw_u64};
 use crate::mesh::MeshParts;
 use crate::mesh::frame::{
     Frame, FrameError, FrameKind, GREETING, Origin, PROTOCOL, PROTOCOL_OLDEST, read_frame, write_frame,
 };
-use crate::mesh::greeting::{Hello, RefusedGreeting, Welcome};
+use crate::mesh::greeting::{Hello, RefusedGreeting, Welcome, is_proof, proof_of};
 use crate::mesh::link::{self, Link};
 use crate::mesh::peer::Peer;
 use crate::net::rt;
@@ -37,6 +37,9 @@ pub enum DialError {
     /// Its greeting cannot be read.
     #[error("the greeting cannot be read: {0}")]
     Greeting(#[from] WireError),
+    /// It does not have the cell's secret.
+    #[error("the other side does not have this cell's secret")]
+    NotProven,
     /// Its greeting is not one.
     #[error("the other side greets with another frame")]
     NoGreeting,
@@ -57,7 +60,7 @@ pub fn dial(parts: Arc<MeshParts>, address: String) -> Peer {
 }
 
 async fn keep(parts: &Arc<MeshParts>, peer: &Peer, address: &str) {
-    let mut pause = REDIAL_MS;
+    let (mut pause, mut told) = (REDIAL_MS, None);
     while !peer.shared.queue.is_closed() {
         match connect(parts, address).await {
             Ok(link) => {
@@ -68,7 +71,12 @@ async fn keep(parts: &Arc<MeshParts>, peer: &Peer, address: &str) {
             }
             Err(error) => {
                 parts.counts.refused.add();
-                tracing::debug!(address, %error, "not connected");
+                let said = error.to_string();
+                // What does not mend itself is said once.
+                if !matches!(error, DialError::Frame(_) | DialError::Late) && told.as_ref() != Some(&said) {
+                    tracing::warn!(address, error = said, "not connected");
+                    told = Some(said);
+                }
             }
         }
         // Half of the pause is drawn, so that many nodes do not come back in one instant.
@@ -96,12 +104,13 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(parts: &Arc<MeshParts>, mut st
     let hello = Hello {
         oldest: PROTOCOL_OLDEST,
         newest: PROTOCOL,
-        cell: parts.cell,
+        cell: parts.cell(),
         facts: parts.facts.clone(),
+        nonce: draw_holder(&*parts.chance).0.to_be_bytes(),
     };
     let origin = Origin {
         version: GREETING,
-        cell: parts.cell.unwrap_or(0),
+        cell: parts.cell().unwrap_or(0),
         sender: parts.facts.boot,
         link: 0,
     };
@@ -115,7 +124,19 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(parts: &Arc<MeshParts>, mut st
     if !(PROTOCOL_OLDEST..=PROTOCOL).contains(&welcome.version) {
         return Err(FrameError::Version(welcome.version).into());
     }
-    let cell = parts.cell.or(welcome.cell).unwrap_or(0);
+    let proof = |who| proof_of(&parts.secret, who, &hello, (&welcome.nonce, welcome.link));
+    if !is_proof(&welcome.proof, &proof("listener")) {
+        return Err(DialError::NotProven);
+    }
+    out.clear();
+    write_frame(FrameKind::Prove, &origin, 0, &proof("dialer"), &mut out);
+    stream.write_all(&out).await?;
+    stream.flush().await?;
+    // From now on this node is of that cell, wherever the address may lead later.
+    let cell = match welcome.cell {
+        Some(theirs) => *parts.cell.get_or_init(|| theirs),
+        None => parts.cell().unwrap_or(0),
+    };
     let stamped = |sender| Origin {
         version: welcome.version,
         cell,

@@ -43,6 +43,8 @@ pub enum FrameKind {
     Tell,
     /// Shows that the sender is there.
     Ping,
+    /// The dialer shows that it has the cell's secret.
+    Prove,
     /// Not known to this build.
     Other(u8),
 }
@@ -57,6 +59,7 @@ impl FrameKind {
             FrameKind::Answer => 5,
             FrameKind::Tell => 6,
             FrameKind::Ping => 7,
+            FrameKind::Prove => 8,
             FrameKind::Other(byte) => byte,
         }
     }
@@ -70,6 +73,7 @@ impl FrameKind {
             5 => FrameKind::Answer,
             6 => FrameKind::Tell,
             7 => FrameKind::Ping,
+            8 => FrameKind::Prove,
             other => FrameKind::Other(other),
         }
     }

@@ -4,9 +4,10 @@
 //! not its own. Next: `listen.rs`, `dial.rs`.
 
 use crate::mesh::frame::{PROTOCOL, PROTOCOL_OLDEST};
-use crate::mesh::{NodeFacts, Roles};
+use crate::mesh::{MeshSecret, NodeFacts, Roles};
 use fencepost_core::limits::GREETING_BYTES_MAX;
 use fencepost_storage::wire::{In, Out, WireError};
+use subtle::ConstantTimeEq;
 
 /// What a dialer says first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Hello {
     pub cell: Option<u128>,
     /// Who it is.
     pub facts: NodeFacts,
+    /// Drawn for this connection.
+    pub nonce: [u8; 16],
 }
 
 /// What a listener answers.
@@ -32,6 +35,25 @@ pub struct Welcome {
     pub facts: NodeFacts,
     /// Number of the connection.
     pub link: u64,
+    /// Drawn for this connection.
+    pub nonce: [u8; 16],
+    /// Shows that the listener has the cell's secret.
+    pub proof: [u8; 32],
+}
+
+/// What only a holder of the secret can say of one connection.
+pub fn proof_of(secret: &MeshSecret, who: &str, hello: &Hello, (nonce, link): (&[u8; 16], u64)) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_keyed(secret.bytes());
+    for part in [who.as_bytes(), &hello.encode(), nonce, &link.to_be_bytes()] {
+        hasher.update(&(part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// Compares in constant time.
+pub fn is_proof(said: &[u8], expected: &[u8; 32]) -> bool {
+    said.ct_eq(expected).into()
 }
 
 /// Why a listener does not take a dialer, with a stable code.
@@ -52,6 +74,7 @@ impl Hello {
         out.put(self.oldest).put(self.newest);
         put_cell(&mut out, self.cell);
         put_facts(&mut out, &self.facts);
+        out.put(self.nonce);
         bytes
     }
 
@@ -63,6 +86,7 @@ impl Hello {
             newest: input.take()?,
             cell: input.option(In::take)?,
             facts: take_facts(&mut input)?,
+            nonce: input.fixed()?,
         };
         input.end()?;
         Ok(hello)
@@ -104,6 +128,7 @@ impl Welcome {
         out.put(self.version).put(self.link);
         put_cell(&mut out, self.cell);
         put_facts(&mut out, &self.facts);
+        out.put(self.nonce).put(self.proof);
         bytes
     }
 
@@ -115,6 +140,8 @@ impl Welcome {
             link: input.take()?,
             cell: input.option(In::take)?,
             facts: take_facts(&mut input)?,
+            nonce: input.fixed()?,
+            proof: input.fixed()?,
         };
         input.end()?;
         Ok(welcome)

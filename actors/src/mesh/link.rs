@@ -164,7 +164,7 @@ impl Reader<'_> {
                 }
             }
             FrameKind::Ping => {}
-            FrameKind::Hello | FrameKind::Welcome | FrameKind::Refused | FrameKind::Other(_) => {
+            FrameKind::Hello | FrameKind::Welcome | FrameKind::Refused | FrameKind::Prove | FrameKind::Other(_) => {
                 self.parts.counts.unknown.add();
             }
         }

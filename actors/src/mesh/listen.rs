@@ -3,10 +3,10 @@
 //! Owns: greeting as a listener, and the bound on connections. Loopback only: beyond it a listener
 //! needs certificates. Must never: spend more on a stranger than a greeting. Next: `link.rs`.
 
-use crate::chance::draw_u64;
+use crate::chance::{draw_holder, draw_u64};
 use crate::mesh::MeshParts;
 use crate::mesh::frame::{FrameError, FrameKind, GREETING, Origin, read_frame, write_frame};
-use crate::mesh::greeting::{Hello, RefusedGreeting, Welcome};
+use crate::mesh::greeting::{Hello, RefusedGreeting, Welcome, is_proof, proof_of};
 use crate::mesh::link::{self, Link};
 use crate::mesh::peer::Peer;
 use crate::net::rt;
@@ -69,6 +69,7 @@ impl MeshListener {
 
     /// Takes connections until told to stop.
     pub async fn serve(self, parts: Arc<MeshParts>, mut stop: watch::Receiver<bool>) {
+        let lone = Arc::new(Semaphore::new(1));
         let slots = Arc::new(Semaphore::new(LINK_COUNT_MAX));
         loop {
             let accepted = tokio::select! {
@@ -82,9 +83,9 @@ impl MeshListener {
             };
             match accepted {
                 Ok((stream, slot)) => {
-                    let (parts, stop) = (parts.clone(), stop.clone());
+                    let (parts, stop, lone) = (parts.clone(), stop.clone(), lone.clone());
                     rt::spawn(async move {
-                        take(&parts, stream, stop).await;
+                        take(&parts, stream, stop, &lone).await;
                         drop(slot);
                     });
                 }
@@ -97,7 +98,7 @@ impl MeshListener {
     }
 }
 
-async fn take(parts: &Arc<MeshParts>, stream: TcpStream, mut stop: watch::Receiver<bool>) {
+async fn take(parts: &Arc<MeshParts>, stream: TcpStream, mut stop: watch::Receiver<bool>, lone: &Arc<Semaphore>) {
     let _ = stream.set_nodelay(true);
     let late = parts.clock.sleep(Span::from_millis(GREETING_MS));
     let link = match select(pin!(greet(parts, stream)), late).await {
@@ -111,6 +112,16 @@ async fn take(parts: &Arc<MeshParts>, stream: TcpStream, mut stop: watch::Receiv
             parts.counts.refused.add();
             return;
         }
+    };
+    let _alone = if link.facts.roles.has_any(parts.lone) {
+        let Ok(alone) = lone.clone().try_acquire_owned() else {
+            parts.counts.refused.add();
+            tracing::warn!(node = %link.facts.node, "refused: another node with its role is connected");
+            return;
+        };
+        Some(alone)
+    } else {
+        None
     };
     tracing::info!(node = %link.facts.node, "a node connected");
     let node = link.facts.node.clone();
@@ -146,32 +157,32 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
 ) -> Result<Link<S>, GreetError> {
     let first = read_frame(&mut stream, &parts.clock, GREETING_BYTES_MAX).await?;
-    let judged = judge(parts, first.kind, &first.payload);
-    let link = draw_u64(&*parts.chance);
-    let mut origin = Origin {
-        version: GREETING,
-        cell: parts.cell.unwrap_or(0),
-        sender: parts.facts.boot,
-        link: 0,
+    let (hello, version) = match judge(parts, first.kind, &first.payload) {
+        Ok(judged) => judged,
+        Err(refused) => return refuse(parts, &mut stream, refused).await,
     };
-    let mut out = Vec::new();
-    match &judged {
-        Ok((_, version)) => {
-            let welcome = Welcome {
-                version: *version,
-                cell: parts.cell,
-                facts: parts.facts.clone(),
-                link,
-            };
-            origin.link = link;
-            write_frame(FrameKind::Welcome, &origin, 0, &welcome.encode(), &mut out);
-        }
-        Err(refused) => write_frame(FrameKind::Refused, &origin, 0, &refused.encode(), &mut out),
+    let link = draw_u64(&*parts.chance);
+    let nonce = draw_holder(&*parts.chance).0.to_be_bytes();
+    let proof = |who| proof_of(&parts.secret, who, &hello, (&nonce, link));
+    let welcome = Welcome {
+        version,
+        cell: parts.cell(),
+        facts: parts.facts.clone(),
+        link,
+        nonce,
+        proof: proof("listener"),
+    };
+    say(parts, &mut stream, FrameKind::Welcome, &welcome.encode(), link).await?;
+    let answer = read_frame(&mut stream, &parts.clock, GREETING_BYTES_MAX).await?;
+    if answer.kind != FrameKind::Prove || !is_proof(&answer.payload, &proof("dialer")) {
+        parts.counts.forbidden.add();
+        let refused = RefusedGreeting {
+            code: "not-proven".to_owned(),
+            why: "the other side does not have this cell's secret".to_owned(),
+        };
+        return Err(refused.into());
     }
-    stream.write_all(&out).await?;
-    stream.flush().await?;
-    let (hello, version) = judged?;
-    let cell = hello.cell.or(parts.cell).unwrap_or(0);
+    let cell = hello.cell.or(parts.cell()).unwrap_or(0);
     let stamped = |sender| Origin {
         version,
         cell,
@@ -186,6 +197,34 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     })
 }
 
+async fn refuse<S: AsyncWrite + Unpin, T>(
+    parts: &Arc<MeshParts>,
+    stream: &mut S,
+    refused: RefusedGreeting,
+) -> Result<T, GreetError> {
+    say(parts, stream, FrameKind::Refused, &refused.encode(), 0).await?;
+    Err(refused.into())
+}
+
+async fn say<S: AsyncWrite + Unpin>(
+    parts: &Arc<MeshParts>,
+    stream: &mut S,
+    kind: FrameKind,
+    payload: &[u8],
+    link: u64,
+) -> io::Result<()> {
+    let origin = Origin {
+        version: GREETING,
+        cell: parts.cell().unwrap_or(0),
+        sender: parts.facts.boot,
+        link,
+    };
+    let mut out = Vec::new();
+    write_frame(kind, &origin, 0, payload, &mut out);
+    stream.write_all(&out).await?;
+    stream.flush().await
+}
+
 fn judge(parts: &MeshParts, kind: FrameKind, payload: &[u8]) -> Result<(Hello, u16), RefusedGreeting> {
     let refused = |why: String| RefusedGreeting {
         code: "bad-greeting".to_owned(),
@@ -196,6 +235,6 @@ fn judge(parts: &MeshParts, kind: FrameKind, payload: &[u8]) -> Result<(Hello, u
     }
     let hello = Hello::decode(payload).map_err(|error| refused(error.to_string()))?;
     let version = hello.common_version()?;
-    hello.check_cell(parts.cell)?;
+    hello.check_cell(parts.cell())?;
     Ok((hello, version))
 }

@@ -23,7 +23,14 @@ use envelope::ServiceId;
 use fencepost_core::name::Name;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+impl MeshParts {
+    /// The cell, if this node knows it.
+    pub fn cell(&self) -> Option<u128> {
+        self.cell.get().copied()
+    }
+}
 
 /// What a node does, as a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,10 +92,33 @@ pub trait Service: Send + Sync + 'static {
     fn tell(&self, from: &NodeFacts, body: &[u8]);
 }
 
+/// What every node of a cell knows and nobody else. Never shown.
+#[derive(Clone)]
+pub struct MeshSecret([u8; 32]);
+
+impl MeshSecret {
+    /// From the text of its file.
+    pub fn of(text: &str) -> MeshSecret {
+        MeshSecret(blake3::derive_key(
+            "fencepost 2026-11 secret between nodes",
+            text.as_bytes(),
+        ))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
 /// What all connections of a node share.
 pub struct MeshParts {
-    /// The cell, if this node knows it.
-    pub cell: Option<u128>,
+    /// The cell, once this node knows it: from its own store, or from the first node that told it. It stays
+    /// in that cell.
+    pub cell: OnceLock<u128>,
+    /// What the nodes of the cell share.
+    pub secret: MeshSecret,
+    /// Of nodes with one of these roles only one may be connected at a time.
+    pub lone: Roles,
     /// Who this node is.
     pub facts: NodeFacts,
     /// Its clocks.

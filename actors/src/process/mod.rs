@@ -8,7 +8,7 @@ pub mod fine_timer;
 #[cfg(not(madsim))]
 pub mod panics;
 #[cfg(not(madsim))]
-mod roles;
+pub mod roles;
 #[cfg(not(madsim))]
 mod samples;
 pub mod say;

@@ -3,14 +3,15 @@
 //! Owns: serving the store to other nodes, and finding it from one that has none. Must never: write
 //! anything before the store has answered. Next: `serve.rs`, `../mesh/`.
 
-use crate::chance::{SharedChance, draw_u64};
+use crate::api::token::{read_or_make, read_token};
+use crate::chance::{Chance, SharedChance, draw_holder, draw_u64};
 use crate::clock::SharedClock;
 use crate::mesh::counts::MeshCounts;
 use crate::mesh::dial::dial;
 use crate::mesh::envelope::{STORE, ServiceId};
 use crate::mesh::listen::MeshListener;
 use crate::mesh::store_link::{MeshStoreLink, StoreService};
-use crate::mesh::{MeshParts, NodeFacts, Roles, Service};
+use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
 use crate::net::rt;
 use crate::process::exit;
 use crate::process::say::say;
@@ -23,7 +24,8 @@ use fencepost_storage::remote::RemoteStore;
 use futures_util::future::{Either, select};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 /// Pause before a store that does not answer yet is asked again.
@@ -32,6 +34,7 @@ const ASK_PAUSE: Span = Span::from_millis(200);
 /// What a node needs for connections.
 pub(super) struct Connections {
     pub(super) node: Name,
+    pub(super) secret: MeshSecret,
     pub(super) clock: SharedClock,
     pub(super) chance: SharedChance,
 }
@@ -39,7 +42,10 @@ pub(super) struct Connections {
 impl Connections {
     fn parts(&self, cell: Option<u128>, roles: Roles, services: BTreeMap<ServiceId, Arc<dyn Service>>) -> MeshParts {
         MeshParts {
-            cell,
+            cell: cell.map_or_else(OnceLock::new, OnceLock::from),
+            secret: self.secret.clone(),
+            // Until a coordinator assigns shards, two owners would take them from each other.
+            lone: Roles::SCHEDULER,
             facts: NodeFacts {
                 node: self.node.clone(),
                 boot: draw_u64(&*self.chance),
@@ -51,6 +57,26 @@ impl Connections {
             counts: MeshCounts::default(),
         }
     }
+}
+
+/// The file in the store's folder that holds what the nodes of the cell share.
+pub const SECRET_FILE: &str = "mesh-secret";
+
+/// The secret of a store's folder, made at the first start.
+pub(super) fn make_secret(folder: &Path, chance: &dyn Chance) -> Result<MeshSecret, Refused> {
+    let drawn = [draw_holder(chance).0, draw_holder(chance).0];
+    let read = read_or_make(&folder.join(SECRET_FILE), drawn);
+    let text = read.map_err(|refusal| Refused::of(exit::STORE_REFUSED, &refusal))?;
+    Ok(MeshSecret::of(&text))
+}
+
+/// The secret that a node without a store was given.
+pub(super) fn read_secret(file: &Path) -> Result<MeshSecret, Refused> {
+    let read = read_token(file).map_err(|refusal| {
+        let hint = format!("copy {SECRET_FILE} from the store's folder to it, or name that file with --mesh-secret");
+        Refused::new(exit::STORE_REFUSED, format!("{refusal}: {hint}"))
+    })?;
+    Ok(MeshSecret::of(&read))
 }
 
 /// Serves a store to other nodes until a signal comes.

@@ -25,7 +25,7 @@ use fencepost_storage::fjall_store::{FjallStore, NewStore, Options};
 use fencepost_storage::model::ModelStore;
 use futures_util::future::{Either, select};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,8 +62,8 @@ pub enum Part {
     Whole,
     /// The store alone, for nodes that connect here.
     Store(SocketAddr),
-    /// All but the store, which is reached at this `host:port`.
-    WithoutStore(String),
+    /// All but the store, which is reached at this `host:port` with the secret in this file.
+    WithoutStore(String, PathBuf),
 }
 
 /// What went wrong before the server served, with its exit code.
@@ -81,7 +81,7 @@ impl Refused {
     }
 
     /// With the refusal's code and what to do next.
-    fn of(code: u8, refusal: &Refusal) -> Refused {
+    pub(super) fn of(code: u8, refusal: &Refusal) -> Refused {
         Refused::new(code, format!("{refusal}: {}", refusal.hint))
     }
 }
@@ -105,8 +105,9 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     let mut signals = Signals::listen().map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
     let chance: SharedChance = Arc::new(SystemChance);
     let clock: SharedClock = Arc::new(SystemClock::with_fine_timer());
-    let connections = Connections {
+    let connections = |secret| Connections {
         node: options.node.name.clone(),
+        secret,
         clock: clock.clone(),
         chance: chance.clone(),
     };
@@ -114,9 +115,12 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
         Part::Whole => open_store(&options, &clock, &*chance)?,
         Part::Store(listen) => {
             let opened = open_store(&options, &clock, &*chance)?;
+            let folder = options.folder.as_deref().unwrap_or(Path::new("."));
+            let connections = connections(roles::make_secret(folder, &*chance)?);
             return roles::serve_store(&connections, opened, listen, signals).await;
         }
-        Part::WithoutStore(address) => {
+        Part::WithoutStore(address, secret) => {
+            let connections = connections(roles::read_secret(&secret)?);
             let Some(reached) = roles::reach_store(&connections, &address, &mut signals).await else {
                 return Ok(());
             };
@@ -273,7 +277,7 @@ fn announce(options: &ServeOptions, address: SocketAddr) {
     if let Some(folder) = &options.folder {
         let token = folder.join("token");
         match &options.part {
-            Part::WithoutStore(address) => say(&format!("store: at {address} · token: {}", token.display())),
+            Part::WithoutStore(address, _) => say(&format!("store: at {address} · token: {}", token.display())),
             Part::Whole | Part::Store(_) => {
                 say(&format!("store: {} · token: {}", folder.display(), token.display()));
             }

@@ -5,7 +5,7 @@
 
 #[cfg(madsim)]
 use crate::planted::{self, Bug};
-use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_last, read_page};
+use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_last, read_page, read_rows};
 use fencepost_core::ids::{BatchNo, Epoch, Generation, Holder, Incarnation, JobId, Scope, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::LeaseOpened;
@@ -64,6 +64,7 @@ pub async fn open_and_load(store: SharedStore, plan: OpenPlan, holder: Holder) -
         node: plan.node.clone(),
     };
     let opened = store.open(request).await?;
+    check_cell(&store, &plan).await?;
     let mut bad = Vec::new();
     let slots = plan.map.slots_of(plan.shard);
     let mut schedules = load_schedules(&store, slots, &mut bad).await?;
@@ -115,6 +116,25 @@ pub async fn leave(store: SharedStore, plan: OpenPlan, holder: Holder) -> Result
         Committed::Committed(_) | Committed::Already(_) => Ok(()),
         other => Err(StoreError::Unavailable(format!("{other:?}")).into()),
     }
+}
+
+/// A restore of a store that this node outlived raised the generation: what it knows of the cell is no longer
+/// true, and its tokens would be the lost side's (PROTOCOL F11). It must start anew.
+async fn check_cell(store: &SharedStore, plan: &OpenPlan) -> Result<(), StoreError> {
+    let (rows, _) = read_rows(store, &[RowKey::Cell]).await?;
+    let cell = rows.into_values().flatten().find_map(|row| match row {
+        Row::Cell(cell) => Some(cell),
+        _ => None,
+    });
+    let is_same = cell
+        .as_ref()
+        .is_some_and(|cell| cell.generation == plan.generation && cell.shards == plan.map.count());
+    if is_same {
+        return Ok(());
+    }
+    Err(StoreError::Broken(
+        "the store behind this node was restored or exchanged since the node started".to_owned(),
+    ))
 }
 
 async fn load_schedules(

@@ -3,12 +3,12 @@
 use crate::hand_clock::HandClock;
 use crate::pair::{CELL, ECHO, Echo, Listening, facts, listen, parts};
 use fencepost::clock::SharedClock;
-use fencepost::mesh::Roles;
 use fencepost::mesh::envelope::{Answer, Request, Status, put_request, take_answer};
 use fencepost::mesh::frame::{
     FrameError, FrameKind, GREETING, HEAD_BYTES, MAGIC, Origin, PROTOCOL, read_frame, write_frame,
 };
-use fencepost::mesh::greeting::{Hello, RefusedGreeting, Welcome};
+use fencepost::mesh::greeting::{Hello, RefusedGreeting, Welcome, is_proof, proof_of};
+use fencepost::mesh::{MeshSecret, Roles};
 use fencepost_core::limits::{FRAME_BYTES_MAX, FRAME_MS_MAX, LINK_SILENT_MS};
 use fencepost_core::time::Span;
 use proptest::prelude::*;
@@ -29,6 +29,7 @@ fn hello(oldest: u16, newest: u16) -> Hello {
         newest,
         cell: Some(CELL),
         facts: facts("dialer", 2, Roles::SCHEDULER),
+        nonce: [9; 16],
     }
 }
 
@@ -67,7 +68,16 @@ impl ByHand {
         let greeting = frame(FrameKind::Hello, ORIGIN, 0, &hello(PROTOCOL, PROTOCOL).encode());
         by_hand.send(&greeting).await;
         let answer = read_frame(&mut by_hand.stream, &by_hand.clock, 4_096).await.unwrap();
-        by_hand.origin.link = Welcome::decode(&answer.payload).unwrap().link;
+        let welcome = Welcome::decode(&answer.payload).unwrap();
+        let challenge = (&welcome.nonce, welcome.link);
+        let said = hello(PROTOCOL, PROTOCOL);
+        assert!(is_proof(
+            &welcome.proof,
+            &proof_of(&MeshSecret::of("secret"), "listener", &said, challenge)
+        ));
+        let proof = proof_of(&MeshSecret::of("secret"), "dialer", &said, challenge);
+        by_hand.send(&frame(FrameKind::Prove, ORIGIN, 0, &proof)).await;
+        by_hand.origin.link = welcome.link;
         by_hand
     }
 
@@ -163,6 +173,52 @@ async fn no_stranger_gets_further_than_the_greeting() {
     let mut good = ByHand::greeted(&listening).await;
     good.call(1, 1).await;
     assert_eq!(good.answered().await, 1);
+}
+
+#[tokio::test]
+async fn without_the_secret_nobody_is_let_in() {
+    let (listening, echo) = echoing().await;
+    let clock = listening.parts.clock.clone();
+    let said = hello(PROTOCOL, PROTOCOL);
+    // Nothing, a guess, the listener's own proof, one of another connection, and a call in place of one.
+    let mut other = [0; 32];
+    for turn in 0..5 {
+        let mut stream = TcpStream::connect(listening.address).await.unwrap();
+        stream
+            .write_all(&frame(FrameKind::Hello, ORIGIN, 0, &said.encode()))
+            .await
+            .unwrap();
+        let answer = read_frame(&mut stream, &clock, 4_096).await.unwrap();
+        let welcome = Welcome::decode(&answer.payload).unwrap();
+        let challenge = (&welcome.nonce, welcome.link);
+        let guess = proof_of(&MeshSecret::of("guess"), "dialer", &said, challenge);
+        let answer = match turn {
+            0 => frame(FrameKind::Prove, ORIGIN, 0, &[]),
+            1 => frame(FrameKind::Prove, ORIGIN, 0, &guess),
+            2 => frame(FrameKind::Prove, ORIGIN, 0, &welcome.proof),
+            3 => frame(FrameKind::Prove, ORIGIN, 0, &other),
+            _ => frame(FrameKind::Request, ORIGIN, 1, &call(1)),
+        };
+        other = proof_of(&MeshSecret::of("secret"), "dialer", &said, challenge);
+        let _ = stream.write_all(&answer).await;
+        let _ = stream
+            .write_all(&frame(
+                FrameKind::Request,
+                Origin {
+                    link: welcome.link,
+                    ..ORIGIN
+                },
+                1,
+                &call(1),
+            ))
+            .await;
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+        assert!(rest.is_empty(), "turn {turn}");
+    }
+    assert_eq!(listening.parts.counts.forbidden.get(), 5);
+    assert_eq!(listening.parts.counts.opened.get(), 0);
+    assert!(echo.seen.lock().unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! The golden bytes of frames and greetings: what the first version wrote stays as it is.
 
 use crate::pair::facts;
-use fencepost::mesh::Roles;
 use fencepost::mesh::envelope::{Answer, Request, STORE, Status, put_answer, put_request, put_tell};
 use fencepost::mesh::frame::{FrameKind, Origin, write_frame};
-use fencepost::mesh::greeting::{Hello, RefusedGreeting, Welcome};
+use fencepost::mesh::greeting::{Hello, RefusedGreeting, Welcome, proof_of};
+use fencepost::mesh::{MeshSecret, Roles};
 
 const GOLDEN: &str = include_str!("golden-v1.hex");
 
@@ -20,13 +20,17 @@ fn written() -> Vec<String> {
         newest: 2,
         cell: Some(5),
         facts: facts("a", 6, Roles::STORE.with(Roles::WORKER)),
+        nonce: [1; 16],
     };
     let welcome = Welcome {
         version: 1,
         cell: None,
         facts: facts("b", 7, Roles::ALL),
         link: 8,
+        nonce: [2; 16],
+        proof: proof_of(&MeshSecret::of("secret"), "listener", &hello, (&[2; 16], 8)),
     };
+    let proof = proof_of(&MeshSecret::of("secret"), "dialer", &hello, (&[2; 16], 8));
     let refused = RefusedGreeting {
         code: "other-cell".to_owned(),
         why: "check".to_owned(),
@@ -56,6 +60,7 @@ fn written() -> Vec<String> {
         (FrameKind::Answer, answer),
         (FrameKind::Tell, tell),
         (FrameKind::Ping, Vec::new()),
+        (FrameKind::Prove, proof.to_vec()),
     ];
     assert_eq!(Hello::decode(&frames[0].1), Ok(hello));
     assert_eq!(Welcome::decode(&frames[1].1), Ok(welcome));

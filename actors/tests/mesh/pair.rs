@@ -7,13 +7,13 @@ use fencepost::clock::{SharedClock, SystemClock};
 use fencepost::mesh::counts::MeshCounts;
 use fencepost::mesh::envelope::ServiceId;
 use fencepost::mesh::listen::MeshListener;
-use fencepost::mesh::{MeshParts, NodeFacts, Roles, Service};
+use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
 use fencepost_core::name::Name;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{Semaphore, watch};
 
 pub const ECHO: ServiceId = ServiceId(200);
@@ -67,7 +67,9 @@ pub fn facts(node: &str, boot: u64, roles: Roles) -> NodeFacts {
 
 pub fn parts(cell: Option<u128>, facts: NodeFacts, services: &[(ServiceId, Arc<dyn Service>)]) -> MeshParts {
     MeshParts {
-        cell,
+        cell: cell.map_or_else(OnceLock::new, OnceLock::from),
+        secret: MeshSecret::of("secret"),
+        lone: Roles::default(),
         facts,
         clock: Arc::new(SystemClock::new()) as SharedClock,
         chance: Arc::new(SystemChance),

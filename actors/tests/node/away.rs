@@ -5,7 +5,7 @@ use fencepost::targets::HandlerContext;
 use fencepost_core::refusal::RefusalKind;
 use tokio::sync::{Semaphore, watch};
 
-const LEASE: Span = Span::from_millis(600);
+const LEASE: Span = Span::from_millis(2_500);
 
 /// A node with a handler `held` that runs until it is let go.
 struct Held {
@@ -31,7 +31,7 @@ async fn held() -> Held {
     });
     let mut config = world.config();
     config.lease = LEASE;
-    config.heartbeat = Span::from_millis(100);
+    config.heartbeat = Span::from_millis(250);
     let mut parts = world.parts();
     parts.runner = TargetRunner::new(TargetsConfig::for_dev(), handlers);
     let node = run_node(config, parts).await.unwrap();
@@ -60,7 +60,7 @@ fn f17_while_the_store_is_away_leases_are_renewed_and_nothing_is_taken() {
         held.begun.wait_for(|count| *count == 1).await.unwrap();
         held.world.store.set_away(true);
         let mut told = Vec::new();
-        for _ in 0..4 {
+        for _ in 0..3 {
             let node = &held.node;
             // The shard of the job in flight, so that it is this owner that must go on.
             let mut other = fresh(node);
@@ -68,10 +68,10 @@ fn f17_while_the_store_is_away_leases_are_renewed_and_nothing_is_taken() {
                 other = fresh(node);
             }
             told.push(refused(node, other).await);
-            held.world.clock.sleep(LEASE).await;
+            held.world.clock.sleep(Span(LEASE.0 / 2)).await;
         }
         assert_eq!(told[0], "outcome_unknown", "it was taken before anyone knew");
-        assert_eq!(told[1..], ["shard_unavailable"; 3], "then nothing is taken at all");
+        assert_eq!(told[1..], ["shard_unavailable"; 2], "then nothing is taken at all");
         held.let_go.add_permits(8);
         held.world.store.set_away(false);
         let view = held
@@ -108,7 +108,7 @@ fn f18_work_that_finished_while_the_store_was_away_is_reported_after() {
         held.begun.wait_for(|count| *count == 1).await.unwrap();
         held.world.store.set_away(true);
         held.let_go.add_permits(8);
-        held.world.clock.sleep(Span(LEASE.0 * 3)).await;
+        held.world.clock.sleep(Span(LEASE.0 * 2)).await;
         held.world.store.set_away(false);
         let view = held
             .node

@@ -40,7 +40,15 @@ impl Split {
     fn start() -> Split {
         let folder = tempfile::tempdir().unwrap();
         let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap());
-        let place = Place::new(&["--roles", ROLES, "--store-at", &at.to_string()]);
+        let secret = folder.path().join("store/mesh-secret").display().to_string();
+        let place = Place::new(&[
+            "--roles",
+            ROLES,
+            "--store-at",
+            &at.to_string(),
+            "--mesh-secret",
+            &secret,
+        ]);
         let guarded = Guarded::new();
         let (applied, is_slow) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
         let (effects, slow) = (applied.clone(), is_slow.clone());
@@ -82,6 +90,11 @@ impl Split {
 fn create(api: &mut Api, body: &Value) -> String {
     let made = api.post("/v1/jobs", body).expect(201);
     made["id"].as_str().unwrap().to_owned()
+}
+
+fn run_one(api: &mut Api, split: &Split) -> Value {
+    let id = create(api, &split.job());
+    succeeded(api, &id)
 }
 
 fn succeeded(api: &mut Api, id: &str) -> Value {
@@ -148,6 +161,100 @@ fn a_node_that_is_killed_finds_its_work_in_the_store_again() {
     assert_eq!(split.applied.lock().unwrap().len(), ids.len(), "each effect once");
     assert_eq!(server.stop(), Some(0), "{}", server.said());
     assert_eq!(split.store.as_mut().unwrap().stop(), Some(0));
+}
+
+#[test]
+fn f15_large_at_most_once_jobs_in_flight_when_a_node_dies_run_no_second_time() {
+    let mut split = Split::start();
+    let calls = Arc::new(Mutex::new(0));
+    let seen = calls.clone();
+    let silent = Sink::start(move |_| {
+        *seen.lock().unwrap() += 1;
+        Say::Silence
+    });
+    let server = split.place.start();
+    let mut api = server.api();
+    let target = json!({"type": "http", "url": silent.url("/")});
+    let body = json!({"target": target, "delivery": "at-most-once", "payload": "x".repeat(900_000)});
+    // In one shard, more than one read of the store's own bounds.
+    let ids: Vec<String> = (0..20).map(|_| create(&mut api, &body)).collect();
+    until_true("all begun", || *calls.lock().unwrap() == 20);
+    server.kill();
+    let begun = *calls.lock().unwrap();
+    let server = split.place.start();
+    let mut api = server.api();
+    until_true("what had begun is uncertain", || {
+        let parked = api.get("/v1/uncertain?limit=100").expect(200);
+        parked["items"].as_array().unwrap().len() >= begun
+    });
+    assert_eq!(*calls.lock().unwrap(), ids.len(), "each once");
+}
+
+#[test]
+fn f11_a_node_that_outlives_a_restore_of_its_store_starts_anew() {
+    let mut split = Split::start();
+    let mut server = split.place.start();
+    let mut api = server.api();
+    run_one(&mut api, &split);
+    let backup = split.folder.path().join("backup");
+    assert_eq!(split.store.as_mut().unwrap().stop(), Some(0));
+    let store = split.folder.path().join("store");
+    for (what, from, to) in [("backup", &store, &backup), ("restore", &backup, &store)] {
+        if what == "restore" {
+            let secret = std::fs::read(store.join("mesh-secret")).unwrap();
+            std::fs::rename(&store, split.folder.path().join("lost")).unwrap();
+            std::fs::write(split.folder.path().join("secret"), secret).unwrap();
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        let done = command.args(["store", what]).arg(from).arg(to).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    std::fs::copy(split.folder.path().join("lost/mesh-secret"), store.join("mesh-secret")).unwrap();
+    split.start_store();
+    until_true("the first commit to a shard shows it", || {
+        let _ = api.call("POST", "/v1/jobs", &[], Some(&split.job()));
+        server.has_ended()
+    });
+    assert_eq!(server.exit_code(), Some(70), "{}", server.said());
+    assert!(server.said().contains("restored or exchanged"), "{}", server.said());
+    let server = split.place.start();
+    let mut api = server.api();
+    let job = run_one(&mut api, &split);
+    assert!(
+        job.to_string().contains("00000002"),
+        "a token of the new generation: {job}"
+    );
+}
+
+#[test]
+fn a_second_node_and_a_stranger_are_not_let_in() {
+    let mut split = Split::start();
+    let server = split.place.start();
+    let at = split.at.to_string();
+    let secret = split.folder.path().join("store/mesh-secret").display().to_string();
+    let mut second = Place::new(&["--roles", ROLES, "--store-at", &at, "--mesh-secret", &secret]);
+    let waiting = second.spawn();
+    until_true("it waits", || waiting.said().contains("waiting for the store at"));
+    let other = split.folder.path().join("other-secret");
+    std::fs::write(&other, "fp_0123456789abcdef0123456789abcdef").unwrap();
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let words = [
+        "--roles",
+        ROLES,
+        "--store-at",
+        &at,
+        "--mesh-secret",
+        &other.display().to_string(),
+    ];
+    let mut strange = Place::new(&words);
+    let stranger = strange.spawn();
+    until_true("it is told why", || stranger.said().contains("secret"));
+    let mut api = server.api();
+    run_one(&mut api, &split);
+    assert!(!waiting.said().contains(" on http://") && !stranger.said().contains(" on http://"));
+    drop(server);
+    until_true("its turn comes", || waiting.said().contains(" on http://"));
 }
 
 #[test]

@@ -12,13 +12,13 @@ use fencepost::mesh::dial::dial;
 use fencepost::mesh::envelope::STORE;
 use fencepost::mesh::listen::MeshListener;
 use fencepost::mesh::store_link::{MeshStoreLink, StoreService};
-use fencepost::mesh::{MeshParts, NodeFacts, Roles, Service};
+use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
 use fencepost_core::name::Name;
 use fencepost_storage::model::Crash;
 use fencepost_storage::remote::RemoteStore;
 use fencepost_storage::store::Store;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of the cell that a new cell in the store gets.
@@ -114,7 +114,9 @@ fn mesh_parts(
 ) -> MeshParts {
     let stream = Stream::new(world.options.seed, &format!("links of {node} {life}"));
     MeshParts {
-        cell: None,
+        cell: OnceLock::new(),
+        secret: MeshSecret::of("simulated"),
+        lone: Roles::SCHEDULER,
         facts: NodeFacts {
             node: Name::new(node).expect("a legal name"),
             boot: life,

@@ -14,7 +14,9 @@ use crate::store::{
     Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,
 };
 use fencepost_core::ids::{Epoch, Holder, Scope};
-use fencepost_core::limits::{REMOTE_BATCH_BYTES_MAX, REMOTE_KEYS_MAX, REMOTE_WRITES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX};
+use fencepost_core::limits::{
+    REMOTE_BATCH_BYTES_MAX, REMOTE_KEYS_MAX, REMOTE_WRITES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX,
+};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use message::{Answered, StoreAnswer, StoreCall};

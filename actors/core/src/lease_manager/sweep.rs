@@ -153,6 +153,10 @@ impl LeaseManager {
         if self.leases.get(job.id).is_some() {
             return;
         }
+        // A worker may run it: the lease's row was not understood at the opening. Only an opening takes it up.
+        if rows.iter().any(|row| matches!(row, Row::Leased(_))) {
+            return;
+        }
         if is_expired(&job, now) {
             self.leave_place(&job, out);
             self.expire(now, Arc::new(job), out);
