@@ -159,7 +159,8 @@ pub trait Store: Send + Sync + 'static {
     /// Values of keys, in order.
     fn get(&self, keys: Vec<Vec<u8>>) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>>;
     /// Values of the first of these keys, in order: at least of one, and ending with the value that
-    /// passes this many bytes. A store that cannot bound an answer gives all.
+    /// passes this many bytes, or earlier where the store has bounds of its own, but not before the second
+    /// unless that is where the bytes end. A store that cannot bound an answer gives all.
     fn get_within(
         &self,
         keys: Vec<Vec<u8>>,

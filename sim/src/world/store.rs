@@ -15,8 +15,7 @@ use fencepost_storage::store::{
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// Called when a sync fails: a store on a machine of its own ends its process then.
 pub type OnSick = Box<dyn Fn() + Send>;
@@ -27,6 +26,7 @@ pub struct WatchedStore {
     world: World,
     /// The store itself.
     pub model: ModelStore,
+    reads: Arc<AtomicU64>,
     /// What it stated last.
     stated: Arc<AtomicI64>,
 }
@@ -53,6 +53,7 @@ impl WatchedStore {
         WatchedStore {
             world: world.clone(),
             model,
+            reads: Arc::default(),
             stated: Arc::default(),
         }
     }
@@ -157,7 +158,7 @@ impl Store for WatchedStore {
         bytes: usize,
     ) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>> {
         if self.reads.fetch_add(1, Ordering::Relaxed).is_multiple_of(3) {
-            keys.truncate(keys.len().div_ceil(2));
+            keys.truncate((keys.len() / 2).max(2));
         }
         self.model.get_within(keys, bytes)
     }

@@ -18,8 +18,8 @@ use fencepost_storage::model::Crash;
 use fencepost_storage::remote::RemoteStore;
 use fencepost_storage::store::Store;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Number of the cell that a new cell in the store gets.
 const CELL: u128 = 1;
