@@ -12,6 +12,8 @@ fn server(treat: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr {
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
+        // Nobody is there for a second connection, however long the first one takes.
+        drop(listener);
         treat(stream);
     });
     address
