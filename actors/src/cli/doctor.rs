@@ -14,7 +14,7 @@ use clap::Args;
 use fencepost_core::limits::{DISK_FREE_MIN_BYTES, HTTP_CONNECTION_COUNT_MAX};
 use fencepost_core::time::StoreTime;
 use fencepost_core::zone::ZoneVersion;
-use fencepost_storage::fjall_store::{FreeSpace as _, StatvfsProbe};
+use fencepost_storage::fjall_store::{FreeSpace as _, StatvfsProbe, glance};
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -91,6 +91,7 @@ impl DoctorArgs {
         let clock = SystemClock::new();
         let mut findings = vec![check_folder(&self.data), check_token(&self.data, &self.server)];
         if self.data.is_dir() {
+            findings.push(check_store(&self.data));
             findings.extend([check_room(&self.data), check_sync(&self.data, &clock)]);
         }
         findings.extend([check_handles(), ok("zone data", ZoneVersion::bundled().to_string())]);
@@ -159,6 +160,15 @@ fn check_token(folder: &Path, server: &ServerArgs) -> Finding {
             refusal.detail,
             "start the server once, or name the file with --token-file",
         ),
+    }
+}
+
+/// What the small files beside the database say; the journal is judged by the next start.
+fn check_store(folder: &Path) -> Finding {
+    match glance(folder) {
+        Ok(Some(acknowledged)) => ok("store files", format!("whole, acknowledged up to {acknowledged}")),
+        Ok(None) => warn("store files", "no store is in this folder", "start the server once"),
+        Err(error) => fail("store files", format!("{error} ({})", error.code()), error.next_step()),
     }
 }
 

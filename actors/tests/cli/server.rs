@@ -197,4 +197,9 @@ fn doctor_works_without_a_server_and_fails_on_an_open_folder() {
     }
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(run(folder.path(), &words).0, 1);
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::write(data.join("IDENTITY"), "rubbish").unwrap();
+    let (code, out, _) = run(folder.path(), &words);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("store_damaged"), "{out}");
 }

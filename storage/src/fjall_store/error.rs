@@ -27,7 +27,7 @@ pub enum StartError {
         known: u32,
     },
     /// Something is missing or damaged; opening it would lose acknowledged work.
-    #[error("the store is damaged: {what} (acknowledged up to sequence {acknowledged}, found up to {found})")]
+    #[error("the store is damaged: {what}{}", reach(*.acknowledged, *.found))]
     Damaged {
         /// The file or keyspace, and what is wrong with it.
         what: String,
@@ -102,6 +102,14 @@ impl StartError {
             path,
             reason: plain(&error),
         }
+    }
+}
+
+/// How far the store went and how far it goes, where that is known.
+fn reach(acknowledged: u64, found: u64) -> String {
+    match (acknowledged, found) {
+        (0, 0) => String::new(),
+        _ => format!(" (acknowledged up to sequence {acknowledged}, found up to {found})"),
     }
 }
 

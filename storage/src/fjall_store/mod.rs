@@ -13,6 +13,7 @@ mod engine_panic;
 mod error;
 mod floor;
 mod folder;
+mod glance;
 mod identity;
 mod journal;
 mod lock;
@@ -35,6 +36,7 @@ pub use disk_space::{FreeSpace, StatvfsProbe};
 pub use engine_panic::is_opening;
 pub use error::StartError;
 pub use floor::{Floor, FloorWrite};
+pub use glance::glance;
 pub use identity::Identity;
 pub use restore::{RestoreStep, Restored, restore};
 #[cfg(any(test, feature = "planted"))]
