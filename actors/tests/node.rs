@@ -17,12 +17,10 @@ use fencepost::node::{Node, NodeConfig, NodeParts, run_node};
 use fencepost::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
 use fencepost_core::fate::FateKind;
 use fencepost_core::ids::{JobId, Slot};
-use fencepost_core::job::{Delivery, JobSpec, JobState, RetryPolicy};
+use fencepost_core::job::JobState;
 use fencepost_core::lease_manager::io::{CancelAnswer, CreateItem};
-use fencepost_core::name::Name;
-use fencepost_core::schedule::{MisfirePolicy, Rule, ScheduleSpec};
-use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView};
-use fencepost_core::target::{Payload, Target};
+use fencepost_core::scheduler_shard::io::ScheduleReply;
+use fencepost_core::target::Payload;
 use fencepost_core::time::{Span, StoreTime};
 use fencepost_storage::model::ModelStore;
 use std::sync::Arc;
@@ -32,31 +30,12 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 mod away;
 #[path = "node/clock.rs"]
 mod clock;
+#[path = "support/requests.rs"]
+mod requests;
 #[path = "node/room.rs"]
 mod room;
 
-fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
-}
-
-fn spec(handler: &str) -> Arc<JobSpec> {
-    Arc::new(JobSpec {
-        tenant: name("default"),
-        queue: name("default"),
-        target: Target::Handler(name(handler)),
-        payload: Payload::empty(),
-        priority: 5,
-        tags: Vec::new(),
-        timeout: Span::from_secs(10),
-        retry: RetryPolicy {
-            attempt_count_max: 2,
-            backoff_first: Span::from_millis(1),
-            backoff_cap: Span::from_millis(2),
-        },
-        delivery: Delivery::AtLeastOnce,
-        expires_at: None,
-    })
-}
+use requests::{ask, create, every, fresh, item, name, run, spec, view};
 
 struct World {
     clock: SharedClock,
@@ -141,43 +120,6 @@ impl World {
             fatal: Arc::new(|reason| panic!("the store broke: {reason}")),
         }
     }
-}
-
-fn item(id: JobId, handler: &str) -> CreateItem {
-    CreateItem {
-        id,
-        spec: spec(handler),
-        due_at: None,
-        grace: None,
-        key: None,
-        resent: false,
-        key_row: None,
-        existing: None,
-    }
-}
-
-fn fresh(node: &Node) -> JobId {
-    let drawn = node.gateway.draw().to_be_bytes();
-    let mut chance = [0; 14];
-    chance.copy_from_slice(&drawn[..14]);
-    JobId::fresh(Slot::of(&[&drawn]), chance)
-}
-
-async fn create(node: &Node, item: CreateItem) -> JobId {
-    let shard = node.gateway.shard_map().shard_of(item.id.slot());
-    match node
-        .gateway
-        .call(shard, ShardRequest::CreateJobs(vec![item]))
-        .await
-        .unwrap()
-    {
-        ShardReply::Created(mut items) => items.remove(0).unwrap().id,
-        other => panic!("not created: {other:?}"),
-    }
-}
-
-fn run<F: Future<Output = ()>>(test: F) {
-    actix::System::new().block_on(test);
 }
 
 #[test]
@@ -269,25 +211,6 @@ fn a_cancelled_job_never_starts() {
     });
 }
 
-fn every(millis: u64, anchor: StoreTime) -> ScheduleSpec {
-    ScheduleSpec {
-        rule: Rule::Interval {
-            every: Span::from_millis(millis),
-            anchor,
-            zone: "UTC".into(),
-        },
-        starts_at: None,
-        ends_at: None,
-        count_max: Some(5),
-        exclusions: Vec::new(),
-        jitter: Span::ZERO,
-        misfire: MisfirePolicy::Latest,
-        tolerance: Span::from_secs(60),
-        grace: None,
-        job: spec("noop"),
-    }
-}
-
 #[test]
 fn a_schedule_fires_each_occurrence_once_and_its_fates_tile() {
     run(async {
@@ -331,28 +254,6 @@ fn a_schedule_fires_each_occurrence_once_and_its_fates_tile() {
         let jobs = node.gateway.jobs(JobRange::Slot(slot), None, 100).await.unwrap();
         assert_eq!(jobs.items.len(), 5);
     });
-}
-
-/// Asks about the schedule `tick`.
-async fn ask(node: &Node, request: ScheduleRequest) -> ScheduleReply {
-    let schedule = (name("default"), name("tick"));
-    let slot = Slot::of_schedule(&schedule.0, &schedule.1);
-    let shard = node.gateway.shard_map().shard_of(slot);
-    match node
-        .gateway
-        .call(shard, ShardRequest::Schedule(schedule, request))
-        .await
-    {
-        Ok(ShardReply::Schedule(reply)) => reply,
-        other => panic!("no answer about a schedule: {other:?}"),
-    }
-}
-
-fn view(reply: ScheduleReply) -> ScheduleView {
-    match reply {
-        ScheduleReply::Schedule(view) => *view,
-        other => panic!("not a schedule: {other:?}"),
-    }
 }
 
 #[test]

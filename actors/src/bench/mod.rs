@@ -57,8 +57,8 @@ pub const NAMES: &[&str] = &[
     "passed",
 ];
 
-/// Runs the benches that were asked for and prints a JSON line per figure.
-pub async fn run(options: &BenchOptions, out: &mut dyn Write) -> Result<(), String> {
+/// Runs the benches that were asked for and prints a JSON line per figure; says which one begins.
+pub async fn run(options: &BenchOptions, out: &mut dyn Write, begins: &mut dyn FnMut(&str)) -> Result<(), String> {
     let asked = |name: &str| options.names.is_empty() || options.names.iter().any(|asked| asked == name);
     if let Some(unknown) = options.names.iter().find(|name| !NAMES.contains(&name.as_str())) {
         return Err(format!(
@@ -68,6 +68,7 @@ pub async fn run(options: &BenchOptions, out: &mut dyn Write) -> Result<(), Stri
     }
     let mut report = Report { out };
     for name in NAMES.iter().copied().filter(|name| asked(name)) {
+        begins(name);
         match name {
             // Minutes long: each figure is told as soon as it is there.
             "pending" => pending::run(options, &mut report).await?,

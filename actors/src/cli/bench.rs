@@ -2,6 +2,7 @@
 //!
 //! Owns: the arguments. Must never: measure (see `../bench/`).
 
+use super::progress::{self, Above};
 use crate::bench::{self, BenchOptions};
 use crate::problem::Exit;
 use crate::process::say::say;
@@ -55,12 +56,30 @@ async fn measure(mut options: BenchOptions) -> Result<(), String> {
     options.folder.push(format!("run-{}", std::process::id()));
     std::fs::create_dir_all(&options.folder).map_err(|error| format!("{}: {error}", options.folder.display()))?;
     let measured = {
-        let mut out = std::io::stdout();
-        let measuring = Box::pin(bench::run(&options, &mut out));
-        match select(measuring, Box::pin(signals.next())).await {
+        let count = if options.names.is_empty() {
+            bench::NAMES.len()
+        } else {
+            options.names.len()
+        };
+        let bar = progress::bar(count as u64, "bench");
+        let mut begun = 0;
+        let mut begins = |name: &str| {
+            bar.set_message(name.to_owned());
+            bar.set_position(begun);
+            begun += 1;
+        };
+        let mut stdout = std::io::stdout();
+        let mut out = Above {
+            bar: &bar,
+            out: &mut stdout,
+        };
+        let measuring = Box::pin(bench::run(&options, &mut out, &mut begins));
+        let measured = match select(measuring, Box::pin(signals.next())).await {
             Either::Left((measured, _)) => measured,
             Either::Right(((), _)) => Err("stopped by a signal; what was not printed was not measured".to_owned()),
-        }
+        };
+        bar.finish_and_clear();
+        measured
     };
     let _ = std::fs::remove_dir_all(&options.folder);
     measured

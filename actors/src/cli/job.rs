@@ -2,12 +2,13 @@
 //!
 //! Owns: the subcommands and what they show. Must never: talk HTTP itself. Next: `client.rs`, `job_args.rs`.
 
+use super::answer::AnswerArgs;
 use super::client::{Call, Client, ServerArgs, parse_span, with_query};
 use super::failure::Failure;
 use super::job_args::{Body, JobArgs, put_given, read_body, to_bytes};
-use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one};
+use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_one};
 use super::pages::collect;
-use super::when::{ShowTz, Times};
+use super::when::Times;
 use crate::problem::Exit;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
@@ -96,11 +97,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
     #[command(flatten)]
-    times: ShowTz,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    server: ServerArgs,
+    answer: AnswerArgs,
 }
 
 /// Arguments of a command on one job.
@@ -109,11 +106,7 @@ pub struct OneArgs {
     /// Its id.
     id: String,
     #[command(flatten)]
-    times: ShowTz,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    server: ServerArgs,
+    answer: AnswerArgs,
 }
 
 /// Arguments of `job wait`.
@@ -196,14 +189,14 @@ impl JobCommand {
     pub fn format(&self) -> Format {
         match self {
             JobCommand::Create(args) => args.output.output,
-            JobCommand::List(args) => args.output.output,
-            JobCommand::Wait(args) => args.one.output.output,
-            JobCommand::Settle(args) => args.one.output.output,
+            JobCommand::List(args) => args.answer.format(),
+            JobCommand::Wait(args) => args.one.answer.format(),
+            JobCommand::Settle(args) => args.one.answer.format(),
             JobCommand::Show(one)
             | JobCommand::Cancel(one)
             | JobCommand::Logs(one)
             | JobCommand::Attempts(one)
-            | JobCommand::Retry(one) => one.output.output,
+            | JobCommand::Retry(one) => one.answer.format(),
         }
     }
 
@@ -215,9 +208,9 @@ impl JobCommand {
         match self {
             JobCommand::Create(args) => create(args, out).await,
             JobCommand::List(args) => list(args, out).await,
-            JobCommand::Show(one) => show(one, Call::get(&one.path("")), out).await,
-            JobCommand::Cancel(one) => show(one, Call::post(&one.path("/cancel")), out).await,
-            JobCommand::Retry(one) => show(one, Call::post(&one.path("/retry")), out).await,
+            JobCommand::Show(one) => one.answer.show(Call::get(&one.path("")), out).await,
+            JobCommand::Cancel(one) => one.answer.show(Call::post(&one.path("/cancel")), out).await,
+            JobCommand::Retry(one) => one.answer.show(Call::post(&one.path("/retry")), out).await,
             JobCommand::Settle(args) => settle(args, out).await,
             JobCommand::Wait(args) => wait(args, out).await,
             JobCommand::Logs(one) => logs(one, out).await,
@@ -258,7 +251,6 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
 }
 
 async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let (client, times) = (Client::new(&args.server)?, Times::of(&args.times)?);
     let (path, state) = match args.state.as_deref() {
         Some("dead") => ("/v1/dead", None),
         Some("uncertain") => ("/v1/uncertain", None),
@@ -270,16 +262,7 @@ async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
         ("tag", args.tag.clone()),
         ("schedule", args.schedule.clone()),
     ];
-    let items = collect(&client, path, &params, args.limit as usize).await?;
-    show_list(out, args.output.output, &items, COLUMNS, &times)?;
-    Ok(Exit::Ok)
-}
-
-async fn show(one: &OneArgs, call: Call<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
-    let reply = client.call(call).await?;
-    show_one(out, one.output.output, &reply.body, &times)?;
-    Ok(Exit::Ok)
+    args.answer.list(path, &params, args.limit as usize, COLUMNS, out).await
 }
 
 async fn settle(args: &SettleArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
@@ -289,7 +272,10 @@ async fn settle(args: &SettleArgs, out: &mut dyn Write) -> Result<Exit, Failure>
         VerdictArg::Retry => "retry",
     };
     let body = format!("{{\"verdict\":\"{verdict}\"}}").into_bytes();
-    show(&args.one, Call::post(&args.one.path("/settle")).json(body), out).await
+    args.one
+        .answer
+        .show(Call::post(&args.one.path("/settle")).json(body), out)
+        .await
 }
 
 /// One long poll of the server.
@@ -297,7 +283,7 @@ const POLL_SECONDS: u64 = 30;
 
 async fn wait(args: &WaitArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let one = &args.one;
-    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
+    let (client, times) = one.answer.begin()?;
     let mut left = args.most.as_secs();
     let spinner = super::progress::spinner(&format!("waiting for {}", one.id));
     let (value, body) = loop {
@@ -311,7 +297,7 @@ async fn wait(args: &WaitArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
         }
     };
     spinner.finish_and_clear();
-    show_one(out, one.output.output, &body, &times)?;
+    show_one(out, one.answer.format(), &body, &times)?;
     Ok(match cell(&value, &["state"]).as_str() {
         "succeeded" => Exit::Ok,
         _ if is_settled(&value) => Exit::Failed,
@@ -325,12 +311,12 @@ fn is_settled(job: &Value) -> bool {
 }
 
 async fn logs(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
+    let (client, times) = one.answer.begin()?;
     let items = collect(&client, &one.path("/logs"), &[], usize::MAX).await?;
-    if one.output.output != Format::Text {
+    if one.answer.format() != Format::Text {
         let body = serde_json::to_vec(&serde_json::json!({ "items": items }));
         let body = body.map_err(|error| Failure::unreadable(&error))?;
-        show_one(out, one.output.output, &body, &times)?;
+        show_one(out, one.answer.format(), &body, &times)?;
         return Ok(Exit::Ok);
     }
     for item in &items {
@@ -351,8 +337,7 @@ async fn logs(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
 }
 
 async fn attempts(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
-    let items = collect(&client, &one.path("/attempts"), &[], usize::MAX).await?;
-    show_list(out, one.output.output, &items, ATTEMPT_COLUMNS, &times)?;
-    Ok(Exit::Ok)
+    one.answer
+        .list(&one.path("/attempts"), &[], usize::MAX, ATTEMPT_COLUMNS, out)
+        .await
 }

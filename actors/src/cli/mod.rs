@@ -13,7 +13,8 @@ use crate::problem::Exit;
 use failure::Failure;
 use output::{Format, OUTPUT_CLOSED};
 
-pub mod bench;
+mod answer;
+mod bench;
 pub mod client;
 pub mod clock;
 pub mod doctor;

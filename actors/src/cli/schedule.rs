@@ -3,14 +3,14 @@
 //! Owns: the subcommands and what they show. Must never: talk HTTP itself. Next: `client.rs`,
 //! `schedule_args.rs`, `preview.rs`.
 
+use super::answer::AnswerArgs;
 use super::client::{Call, Client, ServerArgs, segment, with_query};
 use super::failure::Failure;
 use super::job_args::{Body, read_body, to_bytes};
-use super::output::{Column, Format, OutputArgs, cell, put, show_list, show_one};
-use super::pages::collect;
+use super::output::{Column, Format, OutputArgs, cell, put, show_one};
 use super::preview::PreviewArgs;
 use super::schedule_args::ScheduleArgs;
-use super::when::{ShowTz, Times};
+use super::when::Times;
 use crate::problem::Exit;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
@@ -110,11 +110,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
     #[command(flatten)]
-    times: ShowTz,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    server: ServerArgs,
+    answer: AnswerArgs,
 }
 
 /// Arguments of a command on one schedule.
@@ -123,11 +119,7 @@ pub struct OneArgs {
     /// Its name.
     name: String,
     #[command(flatten)]
-    times: ShowTz,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    server: ServerArgs,
+    answer: AnswerArgs,
 }
 
 /// Arguments of `schedule edit`.
@@ -254,17 +246,17 @@ impl ScheduleCommand {
     pub fn format(&self) -> Format {
         match self {
             ScheduleCommand::Create(args) => args.output.output,
-            ScheduleCommand::List(args) => args.output.output,
+            ScheduleCommand::List(args) => args.answer.format(),
             ScheduleCommand::Edit(args) => args.output.output,
-            ScheduleCommand::RunNow(args) => args.one.output.output,
-            ScheduleCommand::Backfill(args) => args.one.output.output,
-            ScheduleCommand::Fates(args) => args.one.output.output,
+            ScheduleCommand::RunNow(args) => args.one.answer.format(),
+            ScheduleCommand::Backfill(args) => args.one.answer.format(),
+            ScheduleCommand::Fates(args) => args.one.answer.format(),
             ScheduleCommand::Preview(_) => Format::Text,
             ScheduleCommand::Show(one)
             | ScheduleCommand::Pause(one)
             | ScheduleCommand::Resume(one)
             | ScheduleCommand::Delete(one)
-            | ScheduleCommand::Edits(one) => one.output.output,
+            | ScheduleCommand::Edits(one) => one.answer.format(),
         }
     }
 
@@ -276,11 +268,11 @@ impl ScheduleCommand {
         match self {
             ScheduleCommand::Create(args) => create(args, out).await,
             ScheduleCommand::List(args) => list(args, out).await,
-            ScheduleCommand::Show(one) => show(one, Call::get(&one.path("")), out).await,
+            ScheduleCommand::Show(one) => one.answer.show(Call::get(&one.path("")), out).await,
             ScheduleCommand::Edit(args) => edit(args, out).await,
-            ScheduleCommand::Pause(one) => show(one, Call::post(&one.path("/pause")), out).await,
-            ScheduleCommand::Resume(one) => show(one, Call::post(&one.path("/resume")), out).await,
-            ScheduleCommand::Delete(one) => show(one, Call::delete(&one.path("")), out).await,
+            ScheduleCommand::Pause(one) => one.answer.show(Call::post(&one.path("/pause")), out).await,
+            ScheduleCommand::Resume(one) => one.answer.show(Call::post(&one.path("/resume")), out).await,
+            ScheduleCommand::Delete(one) => one.answer.show(Call::delete(&one.path("")), out).await,
             ScheduleCommand::RunNow(args) => run_now(args, out).await,
             ScheduleCommand::Backfill(args) => backfill(args, out).await,
             ScheduleCommand::Fates(args) => fates(args, out).await,
@@ -294,13 +286,6 @@ impl OneArgs {
     fn path(&self, rest: &str) -> String {
         format!("/v1/schedules/{}{rest}", segment(&self.name))
     }
-}
-
-async fn show(one: &OneArgs, call: Call<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
-    let reply = client.call(call).await?;
-    show_one(out, one.output.output, &reply.body, &times)?;
-    Ok(Exit::Ok)
 }
 
 /// The zone in which answers about a rule are shown: the rule's own.
@@ -338,7 +323,6 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
 }
 
 async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let (client, times) = (Client::new(&args.server)?, Times::of(&args.times)?);
     let params = [
         ("status", args.status.clone()),
         ("target", args.target.clone()),
@@ -346,9 +330,9 @@ async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
         ("tag", args.tag.clone()),
         ("prefix", args.prefix.clone()),
     ];
-    let items = collect(&client, "/v1/schedules", &params, args.limit as usize).await?;
-    show_list(out, args.output.output, &items, COLUMNS, &times)?;
-    Ok(Exit::Ok)
+    args.answer
+        .list("/v1/schedules", &params, args.limit as usize, COLUMNS, out)
+        .await
 }
 
 /// An edit that names nothing would make a new version of the same definition.
@@ -403,7 +387,7 @@ async fn edit(args: &EditArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
 async fn run_now(args: &RunNowArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let path = args.one.path("/run-now");
     let call = Call::post(&path).header("idempotency-key", args.key.clone());
-    show(&args.one, call, out).await
+    args.one.answer.show(call, out).await
 }
 
 async fn backfill(args: &BackfillArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
@@ -412,26 +396,27 @@ async fn backfill(args: &BackfillArgs, out: &mut dyn Write) -> Result<Exit, Fail
     });
     let path = args.one.path("/backfill");
     let call = Call::post(&path).json(body.to_string().into_bytes());
-    show(&args.one, call.header("idempotency-key", args.key.clone()), out).await
+    args.one
+        .answer
+        .show(call.header("idempotency-key", args.key.clone()), out)
+        .await
 }
 
 async fn fates(args: &FatesArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let one = &args.one;
-    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
     let params = [
         ("from", args.from.clone()),
         ("to", args.to.clone()),
         ("incarnation", args.incarnation.clone()),
         ("fate", args.fate.clone()),
     ];
-    let items = collect(&client, &one.path("/fates"), &params, args.limit as usize).await?;
-    show_list(out, one.output.output, &items, FATE_COLUMNS, &times)?;
-    Ok(Exit::Ok)
+    one.answer
+        .list(&one.path("/fates"), &params, args.limit as usize, FATE_COLUMNS, out)
+        .await
 }
 
 async fn edits(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let (client, times) = (Client::new(&one.server)?, Times::of(&one.times)?);
-    let items = collect(&client, &one.path("/edits"), &[], usize::MAX).await?;
-    show_list(out, one.output.output, &items, EDIT_COLUMNS, &times)?;
-    Ok(Exit::Ok)
+    one.answer
+        .list(&one.path("/edits"), &[], usize::MAX, EDIT_COLUMNS, out)
+        .await
 }

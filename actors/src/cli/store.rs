@@ -5,6 +5,7 @@
 
 use super::failure::Failure;
 use super::output::{Format, OutputArgs, put};
+use super::progress;
 use crate::chance::{SystemChance, draw_u64};
 use crate::clock::SystemClock;
 use crate::problem::Exit;
@@ -70,14 +71,18 @@ impl StoreCommand {
     pub fn run(&self, out: &mut dyn Write) -> Result<Exit, Failure> {
         match self {
             StoreCommand::Backup(args) => {
+                let bar = progress::copying(&args.from, &args.to, "copying");
                 backup(&args.from, &args.to).map_err(|error| failure(&error))?;
+                bar.finish_and_clear();
                 let text = format!("copied to {}", args.to.display());
                 let json = json!({ "folder": args.to.display().to_string() });
                 put(out, &shown(args.output.output, &text, &json))?;
             }
             StoreCommand::Restore(args) => {
+                let bar = progress::copying(&args.from, &args.to, "restoring");
                 let done = restore(&args.from, &args.to, Generation(args.generation), fresh(), &mut on_step)
                     .map_err(|error| failure(&error))?;
+                bar.finish_and_clear();
                 let json = json!({
                     "folder": args.to.display().to_string(), "generation": done.generation.0,
                     "parked": done.parked, "unreadable": done.unreadable,

@@ -4,6 +4,7 @@
 //! Owns: rows that can be read and must not be true. Next: `rows.rs`.
 
 use crate::harness::*;
+use crate::requests::*;
 use crate::rows::{delete, put_row, rows, tamper};
 use fencepost::gateway::Gateway;
 use fencepost_core::ids::{Epoch, Generation, JobId, Slot, Token, WorkerId};

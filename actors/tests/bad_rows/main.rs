@@ -11,10 +11,13 @@
 
 mod audit;
 mod harness;
+#[path = "../support/requests.rs"]
+mod requests;
 mod rows;
 
 use fencepost::gateway::Gateway;
 use harness::*;
+use requests::*;
 
 #[test]
 fn f35_what_was_acknowledged_is_read_at_once() {

@@ -2,6 +2,7 @@
 //! notices.
 
 use crate::harness::*;
+use crate::requests::*;
 use fencepost::chance::draw_holder;
 use fencepost::gateway::{FateQuery, Gateway, JobRange, ScheduleRequest, ShardRequest};
 use fencepost::node::Node;
