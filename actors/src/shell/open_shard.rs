@@ -183,9 +183,7 @@ impl ShardActor {
             Err(refusal) => {
                 // Another build (F22) or other data may open it; the other shards go on.
                 tracing::error!(shard = facts.shard.0, %refusal, "shard not opened");
-                self.refused = Some(why_shut(&refusal));
-                self.reopen_delay = REOPEN_CAP;
-                return self.reopen_later(ctx);
+                return self.refuse(&refusal, ctx);
             }
         };
         self.open = Some(Box::new(OpenShard {
@@ -214,6 +212,15 @@ impl ShardActor {
         self.hint_workers();
         self.take_early_offers(ctx);
         self.on_timer(ctx);
+    }
+
+    /// What failed its self-audit is not opened again by this process: each opening raises the epoch, and
+    /// rows of a later epoch would be taken for older ones after so many of them (P4).
+    fn refuse(&mut self, refusal: &OpenRefused, ctx: &mut Context<ShardActor>) {
+        self.refused = Some(why_shut(refusal));
+        self.reopen_delay = REOPEN_CAP;
+        self.stays_shut = matches!(refusal, OpenRefused::SelfAudit(_));
+        self.close("refused", ctx);
     }
 
     /// Hands an input to the machines as soon as a fresh stated time is there.
@@ -305,9 +312,7 @@ impl ShardActor {
             }
             Err(fault) => {
                 tracing::error!(shard = open.facts.shard.0, %fault, "self-audit failed");
-                self.refused = Some(why_shut(&OpenRefused::SelfAudit(fault)));
-                self.reopen_delay = REOPEN_CAP;
-                self.close("self-audit failed", ctx);
+                self.refuse(&OpenRefused::SelfAudit(fault), ctx);
             }
         }
     }

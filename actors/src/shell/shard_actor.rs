@@ -73,6 +73,8 @@ pub struct ShardActor {
     pub(crate) reopen_delay: Span,
     /// Why it is kept shut, for probes.
     pub(crate) refused: Option<&'static str>,
+    /// For as long as this process lives.
+    pub(crate) stays_shut: bool,
     /// Held while a trial is made.
     pub(crate) trial: Option<OwnedSemaphorePermit>,
     /// Schedules in quarantine, as last told.
@@ -100,6 +102,7 @@ impl ShardActor {
             settling: Vec::new(),
             reopen_delay: REOPEN_FIRST,
             refused: None,
+            stays_shut: false,
             trial: None,
             quarantined: 0,
         }
@@ -134,14 +137,15 @@ impl ShardActor {
         }
     }
 
-    /// Drops everything of this epoch: callers are told "unknown", and the shard is opened anew.
+    /// Drops everything of this epoch: callers are told "unknown", and the shard is opened anew, unless it is
+    /// to stay shut.
     pub(crate) fn close(&mut self, reason: &str, ctx: &mut Context<ShardActor>) {
         self.close_telling(reason, outcome_unknown, ctx);
     }
 
     /// As `close`, where what became of the callers' requests is known.
     pub(crate) fn close_telling(&mut self, reason: &str, told: fn() -> Refusal, ctx: &mut Context<ShardActor>) {
-        tracing::warn!(shard = self.parts.plan.shard.0, reason, "shard closed, reloading");
+        tracing::warn!(shard = self.parts.plan.shard.0, reason, "shard closed");
         self.open = None;
         self.trial = None;
         self.life += 1;
@@ -156,6 +160,9 @@ impl ShardActor {
     }
 
     pub(crate) fn reopen_later(&mut self, ctx: &mut Context<ShardActor>) {
+        if self.stays_shut {
+            return;
+        }
         let life = self.life;
         let delay = self.reopen_delay;
         self.reopen_delay = Span((delay.0 * 2).min(REOPEN_CAP.0));

@@ -7,15 +7,16 @@ use crate::harness::*;
 use crate::requests::*;
 use crate::rows::{delete, put_row, rows, tamper};
 use fencepost::gateway::Gateway;
-use fencepost_core::ids::{Epoch, Generation, JobId, Slot, Token, WorkerId};
+use fencepost::node::Node;
+use fencepost_core::ids::{Epoch, Generation, JobId, ShardId, Slot, Token, WorkerId};
 use fencepost_core::job::JobState;
 use fencepost_core::row::{LeasedRow, Row, RowKey};
 use fencepost_core::time::Span;
 
-fn lease_of_the_future(id: JobId, world: &World) -> Row {
+fn lease_of_the_future(id: JobId, world: &World, epoch: Epoch) -> Row {
     let token = Token {
         generation: Generation(1),
-        epoch: Epoch(1_000),
+        epoch,
         sequence: 1,
     };
     let at = rows(world).into_iter().find_map(|row| match row {
@@ -34,29 +35,56 @@ fn lease_of_the_future(id: JobId, world: &World) -> Row {
         granted_at: at.unwrap(),
         length: Span::from_secs(30),
         begun: true,
-        seen: Epoch(1_000),
+        seen: epoch,
         unseen_starts: 0,
         order: at.unwrap(),
     }))
+}
+
+/// Starts on a store where a job of this shard is leased under an epoch yet to come.
+async fn begin_with_lease_of(epoch: Epoch, world: &World) -> (Node, ShardId) {
+    let node = world.start_idle().await;
+    let id = create(&node, item(JobId::fresh(Slot::of(&[b"one"]), [1; 14]), "noop")).await;
+    let shard = node.gateway.shard_map().shard_of(id.slot());
+    node.drain().await;
+    let places = rows(world).into_iter().filter_map(|row| match row {
+        Row::Ready(row) => Some(delete(&RowKey::Ready(row))),
+        _ => None,
+    });
+    let mut writes: Vec<_> = places.collect();
+    writes.push(put_row(&lease_of_the_future(id, world, epoch)));
+    tamper(world, writes).await;
+    (world.begin().await, shard)
+}
+
+fn said_of(shard: ShardId) -> String {
+    format!("shard {} failed its self-audit; the log says more", shard.0)
+}
+
+#[test]
+fn p4_a_shard_that_fails_its_self_audit_stays_shut_while_its_process_lives() {
+    run(async {
+        let world = World::new();
+        // A few epochs ahead: as many openings would take it for one of the past.
+        let (node, shard) = begin_with_lease_of(Epoch(4), &world).await;
+        while !node.gateway.health().reasons.contains(&said_of(shard)) {
+            assert!(!node.gateway.probe_shards().await, "it is not ready");
+            world.clock.sleep(Span::from_millis(1)).await;
+        }
+        for _ in 0..7 {
+            world.clock.sleep(Span::from_secs(1)).await;
+            assert!(!node.gateway.probe_shards().await, "it is not ready");
+            assert!(node.gateway.health().reasons.contains(&said_of(shard)), "it is named");
+        }
+    });
 }
 
 #[test]
 fn p4_a_shard_that_fails_its_self_audit_is_named_and_the_node_is_not_ready() {
     run(async {
         let world = World::new();
-        let node = world.start_idle().await;
-        let id = create(&node, item(JobId::fresh(Slot::of(&[b"one"]), [1; 14]), "noop")).await;
-        let shard = node.gateway.shard_map().shard_of(id.slot());
-        node.drain().await;
-        let places = rows(&world).into_iter().filter_map(|row| match row {
-            Row::Ready(row) => Some(delete(&RowKey::Ready(row))),
-            _ => None,
-        });
-        let mut writes: Vec<_> = places.collect();
-        writes.push(put_row(&lease_of_the_future(id, &world)));
-        tamper(&world, writes).await;
-        let node = world.begin().await;
-        let said = format!("shard {} failed its self-audit; the log says more", shard.0);
+        let (node, shard) = begin_with_lease_of(Epoch(1_000), &world).await;
+        let said = said_of(shard);
         while !node.gateway.health().reasons.contains(&said) {
             assert!(!node.gateway.probe_shards().await, "it is not ready");
             world.clock.sleep(Span::from_millis(1)).await;
