@@ -112,3 +112,18 @@ fn owners_hold_to_depth_nine() {
     let scope = Scope::all(Delivery::AtMostOnce, GuardKind::Nothing, 3, 9);
     holds("owners", Scope { budget, ..scope }, 200_000);
 }
+
+/// A worker that was not heard for longer than a lease, a client that cancels and a new owner, all in
+/// one history: what the reaped attempt still says meets a job that was cancelled, read back from rows.
+#[test]
+fn expiry_cancel_and_new_owner_hold_to_depth_ten() {
+    let budget = Budget {
+        all: 3,
+        silences: 1,
+        cancels: 1,
+        restarts: 1,
+        ..Budget::default()
+    };
+    let scope = Scope::all(Delivery::AtLeastOnce, GuardKind::Keys, 3, 10);
+    holds("expiry, cancel, new owner", Scope { budget, ..scope }, 150_000);
+}
