@@ -367,6 +367,27 @@ mod tests {
         assert!(MarkFile::open(&folder, 8).is_err());
     }
 
+    /// Golden bytes of the first format, the versions in them: what lies in folders stays readable.
+    #[test]
+    fn slots_and_chain_rows_are_what_was_always_written() {
+        let hex = |bytes: &[u8]| {
+            let text = bytes.iter().map(|byte| format!("{byte:02x}"));
+            text.collect::<String>()
+        };
+        let golden: Vec<&str> = include_str!("../../golden/highwater-v2.hex").lines().collect();
+        let (mut alone, mut rows) = (Vec::new(), Vec::new());
+        encode(7, &mark(4).alone(), &mut alone);
+        encode(7, &with_rows(5, 3), &mut rows);
+        let written = [hex(&alone), hex(&rows), hex(&mark(6).to_value())];
+        assert_eq!(golden, written, "as they would be now:\n{}", written.join("\n"));
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("ring");
+        std::fs::write(&path, [alone.as_slice(), &rows].concat()).unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(read_slot(&file, 0, 7), Some(mark(4).alone()));
+        assert_eq!(read_slot(&file, alone.len() as u64, 7), Some(with_rows(5, 3)));
+    }
+
     #[test]
     fn a_chain_row_comes_back_as_it_went() {
         assert_eq!(Mark::of_value(&mark(900).to_value()), Some(mark(900)));
