@@ -107,11 +107,6 @@ impl<E> CommitLog<E> {
         self.sealed.iter()
     }
 
-    /// The last batch that is durable.
-    pub fn last_durable(&self) -> BatchNo {
-        self.durable
-    }
-
     /// The last batch that holds a stamped write, durable or not: what an answer must wait for.
     pub fn stamped(&self) -> BatchNo {
         match (self.building.is_empty(), self.sealed.back()) {

@@ -215,8 +215,7 @@ impl Restore {
                 _ => {}
             }
         }
-        let mut newest = of_life(Kind::Edit).scan(1);
-        newest.backwards = true;
+        let newest = of_life(Kind::Edit).scan_back(1);
         let recorded_at = self.scan(newest)?.pop().and_then(|(key, _)| match parse_key(&key) {
             Ok(RowKey::Edit(.., at, _)) => Some(at),
             _ => None,

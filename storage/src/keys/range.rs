@@ -146,16 +146,6 @@ impl KeyRange {
         KeyRange::of_shard(Kind::Wait, shard)
     }
 
-    /// Waiting jobs of a shard that are due at `until` or before.
-    pub fn wait_until(shard: ShardId, until: StoreTime) -> KeyRange {
-        let mut range = KeyRange::wait(shard);
-        let mut to = vec![Kind::Wait.byte()];
-        put_shard(&mut to, shard);
-        put_time(&mut to, until);
-        range.to = prefix_end(&to);
-        range
-    }
-
     /// Ready jobs of a shard, all classes.
     pub fn ready(shard: ShardId) -> KeyRange {
         KeyRange::of_shard(Kind::Ready, shard)

@@ -44,7 +44,7 @@ use crate::row::{LeasedRow, MarkRange, MarkRow, RowKey};
 use crate::shard::ShardFacts;
 use crate::time::Now;
 use apart::Apart;
-use io::{LeaseEffect, LeaseInput, LeaseOpened, Recorded};
+use io::{LeaseEffect, LeaseInput, LeaseOpened};
 use leases::LeaseTable;
 use places::Lies;
 use ready::{ClassId, ReadyKey, ReadyRange};
@@ -197,12 +197,6 @@ impl LeaseManager {
             mono: mono.into_iter().flatten().min(),
             store: by_calendar.filter(|_| !self.doubt),
         }
-    }
-
-    /// Whether the shell should fetch the job's row before it steps an outcome of this attempt.
-    pub fn wants_row(&self, id: JobId, token: Token) -> bool {
-        let current = self.leases.get(id).is_some_and(|lease| lease.row.token == token);
-        !current && self.recent.get(token) != Some(Recorded::Recorded)
     }
 
     /// The current attempt of a job, as stored; it decides whether a job runs.

@@ -37,7 +37,7 @@ use crate::limits::{BATCH_BYTES_MAX, DOUBT_PACE_MS, FIRES_PER_STEP_MAX, FULL_PAC
 use crate::machine::{Out, Wake};
 use crate::name::Name;
 use crate::shard::ShardFacts;
-use crate::time::{Monotonic, Now, Span};
+use crate::time::{Now, Span};
 use backfill::Backfill;
 use edit::Edit;
 use index::Index;
@@ -256,11 +256,6 @@ impl SchedulerShard {
     /// Whether a schedule of that name belongs here.
     fn is_home_of(&self, name: &(Name, Name)) -> bool {
         self.facts.map.shard_of(Slot::of_schedule(&name.0, &name.1)) == self.facts.shard
-    }
-
-    /// Time of the last step by the monotonic clock.
-    pub fn last_step_at(&self) -> Monotonic {
-        self.last.mono
     }
 }
 

@@ -201,6 +201,7 @@ fn beh_r02_what_waits_to_run_apart_can_be_cancelled_and_is_found_again() {
 fn beh_r05_cancel_before_start() {
     let (mut leases, w) = (Leases::new(), worker("a", 1));
     let mut started = std::collections::BTreeSet::new();
+    let (mut cancelled, mut running) = (0, 0);
     for number in 0..1_000 {
         let due = START + Span::from_millis(number * 37 % 200);
         leases.create(item_due(number, due)).unwrap();
@@ -211,14 +212,22 @@ fn beh_r05_cancel_before_start() {
             started.extend(leases.offer(&w, 2).iter().map(|grant| grant.job.id));
         }
         match leases.cancel(number).unwrap() {
-            CancelAnswer::Cancelled => assert!(!started.contains(&job_id(number))),
+            CancelAnswer::Cancelled => {
+                cancelled += 1;
+                assert!(!started.contains(&job_id(number)));
+            }
             CancelAnswer::Running { attempt } => {
+                running += 1;
                 assert_eq!(attempt, 1);
                 assert!(started.contains(&job_id(number)));
             }
             CancelAnswer::Finished(state) => panic!("no third outcome: {state:?}"),
         }
     }
+    assert!(
+        cancelled > 0 && running > 0,
+        "{cancelled} before, {running} after the start"
+    );
     leases.pass(Span::from_secs(1));
     assert!(leases.offer(&w, 1_000).is_empty(), "no attempt starts after the answer");
     leases.check();

@@ -76,7 +76,7 @@ impl World {
                     job: self
                         .store
                         .job()
-                        .filter(|_| shell.is_some_and(|shell| shell.machine.wants_row(id, token)))
+                        .filter(|_| shell.is_some_and(|shell| !shell.machine.holds(id, token)))
                         .map(|job| Box::new(job.clone())),
                 });
                 let items = items.collect();

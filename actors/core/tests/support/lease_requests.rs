@@ -178,11 +178,9 @@ impl Leases {
             .any(|effect| matches!(effect, LeaseEffect::SendBegun { .. }))
     }
 
-    /// Reports an outcome; the shell fetches the row when the machine wants it.
+    /// Reports an outcome; the shell fetches the row when the attempt is not current.
     pub fn report(&mut self, worker: &WorkerId, id: JobId, token: Token, outcome: Outcome) -> Recorded {
-        let job = self
-            .machine
-            .wants_row(id, token)
+        let job = (!self.machine.holds(id, token))
             .then(|| self.rows.job(id).map(Box::new))
             .flatten();
         let from = self.effects.len();
@@ -201,9 +199,7 @@ impl Leases {
     /// Reports several outcomes in one message.
     pub fn report_all(&mut self, worker: &WorkerId, items: Vec<(JobId, Token, Outcome)>) {
         let fill = |(id, token, outcome)| {
-            let job = self
-                .machine
-                .wants_row(id, token)
+            let job = (!self.machine.holds(id, token))
                 .then(|| self.rows.job(id).map(Box::new))
                 .flatten();
             AttemptOutcome {
