@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::output::{Format, OutputArgs, put};
 use super::progress;
 use crate::chance::{SystemChance, draw_u64};
-use crate::clock::SystemClock;
+use crate::clock::{Clock as _, SystemClock};
 use crate::problem::Exit;
 use crate::process::serve::StoreTicks;
 use clap::{Args, Subcommand};
@@ -48,9 +48,10 @@ pub struct RestoreArgs {
     from: PathBuf,
     /// New folder for the store; half of an earlier restore is begun anew.
     to: PathBuf,
-    /// Lowest generation to rise to; above any that the lost store may have held.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    generation: u32,
+    /// Lowest generation to rise to, above any that the lost store may have held; unnamed, the seconds since
+    /// 1970, so that two restores of one backup differ.
+    #[arg(long, value_name = "N")]
+    generation: Option<u32>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -79,9 +80,12 @@ impl StoreCommand {
                 put(out, &shown(args.output.output, &text, &json))?;
             }
             StoreCommand::Restore(args) => {
+                let lowest = args
+                    .generation
+                    .map_or_else(|| generation_of(SystemClock::new().wall()), Generation);
                 let bar = progress::copying(&args.from, &args.to, "restoring");
-                let done = restore(&args.from, &args.to, Generation(args.generation), fresh(), &mut on_step)
-                    .map_err(|error| failure(&error))?;
+                let done =
+                    restore(&args.from, &args.to, lowest, fresh(), &mut on_step).map_err(|error| failure(&error))?;
                 bar.finish_and_clear();
                 let json = json!({
                     "folder": args.to.display().to_string(), "generation": done.generation.0,
@@ -93,6 +97,13 @@ impl StoreCommand {
         }
         Ok(Exit::Ok)
     }
+}
+
+/// The generation that nobody named: a backup knows none of the restores that were made of it, the clock
+/// tells them apart. `wall` is in microseconds since 1970.
+fn generation_of(wall: i64) -> Generation {
+    let seconds = wall.div_euclid(1_000_000);
+    Generation(u32::try_from(seconds.max(0)).unwrap_or(u32::MAX))
 }
 
 fn told(args: &RestoreArgs, done: &Restored) -> String {
@@ -156,4 +167,17 @@ fn failure(error: &BackupError) -> Failure {
         crate::api::fields::sentence(&error.to_string()),
         crate::api::fields::sentence(hint),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f11_the_generation_that_nobody_named_grows_with_the_clock() {
+        assert_eq!(generation_of(1_796_000_000_999_999), Generation(1_796_000_000));
+        assert_eq!(generation_of(1_796_000_001_000_000), Generation(1_796_000_001));
+        assert_eq!(generation_of(-5), Generation(0), "the backup's, and one more");
+        assert_eq!(generation_of(i64::MAX), Generation(u32::MAX));
+    }
 }

@@ -53,11 +53,8 @@ fn f11_a_restore_that_is_killed_before_any_step_leaves_no_store_until_it_is_run_
     let done = restore(&place, &backup);
     assert_eq!(done.status.code(), Some(0), "{done:?}");
     let done: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(
-        (&done["generation"], &done["held"]),
-        (&json!(2), &json!(["bill"])),
-        "{done}"
-    );
+    assert_eq!(done["held"], json!(["bill"]), "{done}");
+    assert!(done["generation"].as_u64() > Some(2), "{done}");
     let mut server = place.start();
     let mut api = server.api();
     let bill = api.get("/v1/schedules/bill").expect(200);
