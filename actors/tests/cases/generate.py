@@ -3,7 +3,7 @@
 
     cargo run --locked -p fencepost-core --example dump_zone_data -- DIR
     python3 actors/tests/cases/generate.py --tzdata DIR --release 2026f \
-        --seed 2026 --rows 2600 > actors/tests/cases/cron-random.jsonl
+        --seed 2026 --rows 3000 > actors/tests/cases/cron-random.jsonl
 
 Both read the same zone data.  The first line of the output says how it was made; every other line
 is one case: expr, tz, gap, overlap, after, and either expect (up to five instants; ends: true when
