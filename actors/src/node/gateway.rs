@@ -20,7 +20,7 @@ use fencepost_core::row::CellRow;
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_storage::store::{Stated, StoreError};
 use futures_util::FutureExt;
-use futures_util::future::{Either, select};
+use futures_util::future::{BoxFuture, Either, OptionFuture, select};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
@@ -36,11 +36,25 @@ pub struct NodeGateway {
     pub(crate) waiters: Arc<Waiters>,
     shards: Vec<Addr<ShardActor>>,
     probes: Mutex<Vec<ShardProbe>>,
-    ready: AtomicBool,
+    /// Every shard was open once.
+    started: AtomicBool,
     draining: AtomicBool,
+    store_answers: AtomicBool,
     last: Mutex<LastStated>,
     /// The store answers only after a while: its time is asked for now and then, and guessed between.
     is_far: bool,
+}
+
+/// A shard that has not answered a probe by then is not well.
+const PROBE_MAX: Span = Span::from_secs(5);
+/// The store is away when it has not said its time by then.
+const STORE_MAX: Span = Span::from_secs(2);
+
+/// What a look at the store and the shards saw.
+pub(crate) struct Seen {
+    last: Option<LastStated>,
+    /// Nothing where the look began before the start was over, which probes by itself.
+    probes: Option<Vec<ShardProbe>>,
 }
 
 /// What the store stated last, and when by this node's monotonic clock.
@@ -78,59 +92,101 @@ impl NodeGateway {
             waiters,
             probes: Mutex::new(vec![ShardProbe::default(); shards.len()]),
             shards,
-            ready: AtomicBool::new(false),
+            started: AtomicBool::new(false),
             draining: AtomicBool::new(false),
+            store_answers: AtomicBool::new(true),
             last: Mutex::new(LastStated { stated, at }),
             is_far,
         })
     }
 
-    /// Whether somebody must ask for the store's time now and then.
-    pub(crate) fn is_far(&self) -> bool {
-        self.is_far
+    /// Asks the store for its time and every shard how it is. What waits holds on to nothing of the node,
+    /// so that a node that ended is gone at once.
+    pub(crate) fn look(&self) -> BoxFuture<'static, Seen> {
+        let (asked, limit) = (self.store.now(Scope::Coordinator), self.clock.sleep(STORE_MAX));
+        let clock = self.clock.clone();
+        let probing = self.is_started().then(|| self.ask_shards());
+        async move {
+            let last = match select(asked, limit).await {
+                Either::Left((Ok(stated), _)) => Some(LastStated {
+                    stated,
+                    at: clock.mono(),
+                }),
+                Either::Left((Err(_), _)) | Either::Right(_) => None,
+            };
+            let probes = OptionFuture::from(probing).await;
+            Seen { last, probes }
+        }
+        .boxed()
     }
 
-    /// Asks for the store's time.
-    pub(crate) async fn ask_time(&self) {
-        let asked = self.store.now(Scope::Coordinator).await;
-        let at = self.clock.mono();
-        if let Ok(stated) = asked {
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = LastStated { stated, at };
+    /// From now on this is how the node is.
+    pub(crate) fn learn(&self, seen: Seen) {
+        self.store_answers.store(seen.last.is_some(), Ordering::SeqCst);
+        if let Some(last) = seen.last.filter(|_| self.is_far) {
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+        }
+        if let Some(probes) = seen.probes {
+            *self.probes.lock().unwrap_or_else(PoisonError::into_inner) = probes;
         }
     }
 
-    pub(crate) fn set_ready(&self, ready: bool) {
-        self.ready.store(ready, Ordering::SeqCst);
+    pub(crate) fn set_started(&self) {
+        self.started.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn set_draining(&self) {
         self.draining.store(true, Ordering::SeqCst);
-        self.set_ready(false);
     }
 
-    pub(crate) fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::SeqCst)
+    pub(crate) fn is_started(&self) -> bool {
+        self.started.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
     }
 
+    /// Whether the store answered when it was asked last.
+    pub(crate) fn hears_store(&self) -> bool {
+        self.store_answers.load(Ordering::SeqCst)
+    }
+
     /// Asks every shard how it is; true when all are open.
     pub async fn probe_shards(&self) -> bool {
-        let mut probes = Vec::with_capacity(self.shards.len());
-        for shard in &self.shards {
-            let (tell, told) = oneshot::channel();
-            let asked = shard.try_send(ToShard::Probe(tell)).is_ok();
-            probes.push(if asked {
-                told.await.unwrap_or_default()
-            } else {
-                ShardProbe::default()
-            });
-        }
+        let probes = self.ask_shards().await;
         let open = probes.iter().all(|probe| probe.open);
         *self.probes.lock().unwrap_or_else(PoisonError::into_inner) = probes;
         open
+    }
+
+    fn ask_shards(&self) -> BoxFuture<'static, Vec<ShardProbe>> {
+        let limit = self.clock.sleep(PROBE_MAX).shared();
+        let before = self.last_probes();
+        let asked = self.shards.iter().zip(before).map(|(shard, before)| {
+            let (tell, told) = oneshot::channel();
+            match shard.try_send(ToShard::Probe(tell)) {
+                Ok(()) => Ok(told),
+                // Busy is not ill.
+                Err(SendError::Full(_)) => Err(before),
+                Err(SendError::Closed(_)) => Err(ShardProbe::default()),
+            }
+        });
+        let asked: Vec<_> = asked.collect();
+        async move {
+            let mut probes = Vec::with_capacity(asked.len());
+            for asked in asked {
+                probes.push(match asked {
+                    Ok(told) => match select(told, limit.clone()).await {
+                        Either::Left((told, _)) => told.unwrap_or_default(),
+                        Either::Right(_) => ShardProbe::silent(),
+                    },
+                    Err(known) => known,
+                });
+            }
+            probes
+        }
+        .boxed()
     }
 
     pub(crate) fn last_probes(&self) -> Vec<ShardProbe> {

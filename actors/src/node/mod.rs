@@ -9,10 +9,10 @@ pub mod gateway;
 pub mod lanes;
 pub mod notes;
 mod reads;
+mod watch;
 
 use crate::chance::{SharedChance, draw_u64};
 use crate::clock::SharedClock;
-use crate::net::rt;
 use crate::node::gateway::NodeGateway;
 use crate::node::lanes::{Lane, start_on};
 use crate::node::notes::{Notes, Waiters};
@@ -134,6 +134,7 @@ pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, Star
     let mut sinks = parts.notes.clone();
     sinks.push(Arc::new(WaitersNotes(waiters.clone())));
     let notes: Arc<dyn Notes> = Arc::new(AllNotes(sinks));
+    let watched = notes.clone();
     let trial_turn = Arc::new(Semaphore::new(1));
     let mut shards = Vec::with_capacity(usize::from(map.count()));
     for (shard, lane) in map.shards().zip(parts.lanes.iter().cycle()) {
@@ -152,9 +153,7 @@ pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, Star
         );
     }
     let gateway = Arc::new(NodeGateway::new(&parts, map, &cell, shards.clone(), waiters).await?);
-    if gateway.is_far() {
-        keep_time(&gateway);
-    }
+    watch::watch(&gateway, watched);
     let mut node = Node {
         gateway,
         cell,
@@ -168,18 +167,6 @@ pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, Star
         node.start_worker(node.config.slots).await?;
     }
     Ok(node)
-}
-
-/// Asks a far store for its time every second, for as long as the gateway lives.
-fn keep_time(gateway: &Arc<NodeGateway>) {
-    let (gateway, clock) = (Arc::downgrade(gateway), gateway.clock.clone());
-    rt::spawn(async move {
-        while let Some(gateway) = gateway.upgrade() {
-            gateway.ask_time().await;
-            drop(gateway);
-            clock.sleep(Span::from_secs(1)).await;
-        }
-    });
 }
 
 fn shard_parts(
@@ -231,7 +218,7 @@ impl Node {
         while !self.gateway.probe_shards().await {
             self.gateway.pause().await;
         }
-        self.gateway.set_ready(true);
+        self.gateway.set_started();
     }
 
     /// Not ready at once, no new grants; what is in flight finishes or is handed back within the
@@ -286,6 +273,10 @@ impl Notes for AllNotes {
 
     fn row_quarantined(&self, shard: ShardId) {
         self.0.iter().for_each(|notes| notes.row_quarantined(shard));
+    }
+
+    fn clock_doubt(&self, doubt: bool) {
+        self.0.iter().for_each(|notes| notes.clock_doubt(doubt));
     }
 
     fn audit_fault(&self, schedule: &Name, fault: &AuditFault) {

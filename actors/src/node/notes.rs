@@ -26,6 +26,8 @@ pub trait Notes: Send + Sync + 'static {
     fn quarantined(&self, _shard: ShardId, _schedules: u64) {}
     /// A row that could not be read was put into quarantine.
     fn row_quarantined(&self, _shard: ShardId) {}
+    /// Whether the store's clock is in doubt, told every second.
+    fn clock_doubt(&self, _doubt: bool) {}
     /// The auditor found a fault in a schedule's history.
     fn audit_fault(&self, _schedule: &Name, _fault: &AuditFault) {}
 }

@@ -178,22 +178,10 @@ impl Gateway for NodeGateway {
     }
 
     fn health(&self) -> Health {
-        let mut reasons = Vec::new();
-        if self.is_draining() {
-            reasons.push("draining".to_owned());
-        } else if !self.is_ready() {
-            let probes = self.last_probes();
-            let open = probes.iter().filter(|probe| probe.open).count();
-            reasons.push(format!("starting: {open} of {} shards are open", self.map.count()));
-            let shut = probes.iter().zip(self.map.shards());
-            reasons.extend(shut.filter_map(|(probe, shard)| {
-                let why = probe.refused?;
-                Some(format!("shard {} {why}; the log says more", shard.0))
-            }));
-        }
+        let reasons = self.why_not_ready();
         Health {
             live: true,
-            ready: self.is_ready(),
+            ready: reasons.is_empty(),
             draining: self.is_draining(),
             reasons,
         }

@@ -28,7 +28,7 @@ pub enum ToShard {
     WorkerGone(WorkerId),
     /// A worker's message.
     Worker(WorkerId, FromWorker),
-    /// Answers true once the shard is open and loaded.
+    /// Answers how the shard is.
     Probe(oneshot::Sender<ShardProbe>),
     /// No new grants from now on; what is stamped becomes durable.
     Drain,
@@ -43,12 +43,24 @@ pub enum ToShard {
 pub struct ShardProbe {
     /// Open, loaded, replayed and audited; it steps.
     pub open: bool,
+    /// The store does not answer it: it renews leases and takes nothing new.
+    pub away: bool,
     /// Why it is kept shut, after its number in a sentence.
     pub refused: Option<&'static str>,
     /// Schedules that are alive.
     pub schedules: u64,
     /// Row writes stamped and not durable.
     pub backlog: u64,
+}
+
+impl ShardProbe {
+    /// Of a shard that does not answer.
+    pub fn silent() -> ShardProbe {
+        ShardProbe {
+            refused: Some("does not answer"),
+            ..ShardProbe::default()
+        }
+    }
 }
 
 /// What a worker tells a shard: the sending half of `WorkerEffect`.

@@ -227,6 +227,7 @@ impl ShardActor {
         };
         self.open.as_ref().map_or(shut, |open| ShardProbe {
             open: open.is_audited && !open.machine.scheduler().is_trying(),
+            away: open.is_away,
             refused,
             schedules: open.machine.scheduler().len() as u64,
             backlog: open.log.backlog() as u64,

@@ -122,3 +122,38 @@ fn f18_work_that_finished_while_the_store_was_away_is_reported_after() {
         assert_eq!(*held.begun.borrow(), 1, "it did not run again");
     });
 }
+
+#[test]
+fn a_node_is_not_ready_while_its_store_is_away_and_ready_again_after() {
+    run(async {
+        let held = held().await;
+        let gateway = &held.node.gateway;
+        assert!(gateway.health().ready, "{:?}", gateway.health());
+        held.world.store.set_away(true);
+        while gateway.health().ready {
+            held.world.clock.sleep(Span::from_millis(5)).await;
+        }
+        assert_eq!(gateway.health().reasons, ["the store does not answer"]);
+        held.world.store.set_away(false);
+        while !gateway.health().ready {
+            held.world.clock.sleep(Span::from_millis(5)).await;
+        }
+        assert!(gateway.health().reasons.is_empty());
+        held.node.drain().await;
+        assert_eq!(gateway.health().reasons, ["draining"]);
+    });
+}
+
+#[test]
+fn facts_count_schedules_made_after_the_start() {
+    run(async {
+        let world = World::new();
+        let node = world.start().await;
+        assert_eq!(node.gateway.facts().await.unwrap().schedules, 0);
+        let spec = Box::new(every(20, node.gateway.now()));
+        ask(&node, ScheduleRequest::Create { spec, paused: true }).await;
+        while node.gateway.facts().await.unwrap().schedules != 1 {
+            world.clock.sleep(Span::from_millis(5)).await;
+        }
+    });
+}

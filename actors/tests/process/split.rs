@@ -145,6 +145,25 @@ fn f02_a_store_that_is_killed_loses_nothing_and_all_goes_on_by_itself() {
 }
 
 #[test]
+fn a_node_says_that_it_is_not_ready_while_its_store_is_gone() {
+    let mut split = Split::start();
+    let server = split.place.start();
+    let mut api = server.api();
+    let mut ready = |status: u16| {
+        until(&format!("/readyz to answer {status}"), || {
+            let answer = api.call("GET", "/readyz", &[], None).ok()?;
+            (answer.status == status).then_some(answer.body)
+        })
+    };
+    split.kill_store();
+    let body = ready(503);
+    let reasons = body["reasons"].as_array().unwrap();
+    assert!(reasons.contains(&json!("the store does not answer")), "{body}");
+    split.start_store();
+    assert_eq!(ready(200)["reasons"], json!([]));
+}
+
+#[test]
 fn a_node_that_is_killed_finds_its_work_in_the_store_again() {
     let mut split = Split::start();
     let server = split.place.start();

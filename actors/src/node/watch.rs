@@ -1,0 +1,59 @@
+//! A node that looks after itself: how its store and its shards are, every second for as long as it lives.
+//!
+//! Owns: readiness after the start, with its reasons. Must never: act on what it sees; shards open and
+//! renew by themselves. Next: `gateway.rs` (what is asked), `../shell/away.rs`.
+
+use crate::net::rt;
+use crate::node::gateway::NodeGateway;
+use crate::node::notes::Notes;
+use fencepost_core::time::Span;
+use std::sync::Arc;
+
+const PAUSE: Span = Span::from_secs(1);
+
+/// Looks every second, for as long as the gateway lives.
+pub(super) fn watch(gateway: &Arc<NodeGateway>, notes: Arc<dyn Notes>) {
+    let (weak, clock) = (Arc::downgrade(gateway), gateway.clock.clone());
+    rt::spawn(async move {
+        loop {
+            let Some(looking) = weak.upgrade().map(|gateway| gateway.look()) else {
+                return;
+            };
+            let seen = looking.await;
+            let Some(gateway) = weak.upgrade() else { return };
+            gateway.learn(seen);
+            notes.clock_doubt(gateway.stated().doubt);
+            drop(gateway);
+            clock.sleep(PAUSE).await;
+        }
+    });
+}
+
+impl NodeGateway {
+    /// Why the node is not ready, for people; empty when it is.
+    pub(super) fn why_not_ready(&self) -> Vec<String> {
+        if self.is_draining() {
+            return vec!["draining".to_owned()];
+        }
+        let (probes, count) = (self.last_probes(), self.map.count());
+        let open = probes.iter().filter(|probe| probe.open).count();
+        let away = probes.iter().filter(|probe| probe.away).count();
+        let mut reasons = Vec::new();
+        if !self.is_started() {
+            reasons.push(format!("starting: {open} of {count} shards are open"));
+        } else if open < probes.len() {
+            reasons.push(format!("{open} of {count} shards are open"));
+        }
+        if !self.hears_store() {
+            reasons.push("the store does not answer".to_owned());
+        } else if away > 0 {
+            reasons.push(format!("{away} of {count} shards wait for the store"));
+        }
+        let shut = probes.iter().zip(self.map.shards()).filter(|(probe, _)| !probe.open);
+        reasons.extend(shut.filter_map(|(probe, shard)| {
+            let why = probe.refused?;
+            Some(format!("shard {} {why}; the log says more", shard.0))
+        }));
+        reasons
+    }
+}
