@@ -32,6 +32,8 @@ mod away;
 mod clock;
 #[path = "support/requests.rs"]
 mod requests;
+#[path = "node/figures.rs"]
+mod figures;
 #[path = "node/room.rs"]
 mod room;
 

@@ -31,6 +31,11 @@ pub fn install() -> Arc<dyn Fn() -> String + Send + Sync> {
 /// Names and units, once per process.
 fn describe() {
     describe_counter!("fencepost_jobs_total", "Jobs by the state that they moved to.");
+    describe_counter!("fencepost_jobs_purged_total", "Old jobs that were removed, by state.");
+    describe_gauge!(
+        "fencepost_clock_doubt",
+        "1 while the store's clock is in doubt and nothing fires, else 0."
+    );
     describe_counter!("fencepost_attempts_total", "Ended attempts by result.");
     describe_histogram!(
         "fencepost_start_delay_seconds",
@@ -68,6 +73,7 @@ impl Notes for MetricNotes {
     }
 
     fn attempt_ended(&self, job: &Job) {
+        self.job_changed(job);
         let Some(attempt) = last_attempt(job) else { return };
         counter!("fencepost_attempts_total", "result" => result_word(attempt.result)).increment(1);
         let took = attempt.ended_at.since(attempt.granted_at);
@@ -91,6 +97,10 @@ impl Notes for MetricNotes {
 
     fn row_quarantined(&self, shard: ShardId) {
         counter!("fencepost_rows_quarantined_total", "shard" => shard.0.to_string()).increment(1);
+    }
+
+    fn clock_doubt(&self, doubt: bool) {
+        gauge!("fencepost_clock_doubt").set(f64::from(u8::from(doubt)));
     }
 
     fn audit_fault(&self, _: &Name, fault: &AuditFault) {
