@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::problem::Exit;
+use crate::targets::{HandlerRegistry, SUPERVISE, supervise_main};
 use failure::Failure;
 use output::{Format, OUTPUT_CLOSED};
 
@@ -91,11 +92,16 @@ pub fn grammar() -> clap::Command {
     Cli::command()
 }
 
-/// Reads the arguments and runs the command.
-pub fn main() -> ExitCode {
+/// All that a program of this name does, with these handlers in the servers that it runs: reads the
+/// arguments and runs the command. A program calls it first of all, for it may be started to supervise a
+/// command: before anything that makes threads or reads configuration.
+pub fn main_with(handlers: HandlerRegistry) -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|word| word == SUPERVISE) {
+        return supervise_main();
+    }
     match Cli::parse().command {
-        Command::Serve(args) => args.run(),
-        Command::Dev(args) => args.run(),
+        Command::Serve(args) => args.run(handlers),
+        Command::Dev(args) => args.run(handlers),
         Command::Bench(args) => ExitCode::from(args.run() as u8),
         command => ExitCode::from(run(command) as u8),
     }

@@ -146,7 +146,7 @@ fn parse_range(text: &str) -> Result<AddressRange, String> {
 }
 
 impl ServerOptions {
-    fn into_serve(self, targets: TargetsConfig) -> ServeOptions {
+    fn into_serve(self, targets: TargetsConfig, handlers: HandlerRegistry) -> ServeOptions {
         let mut node = NodeConfig::new(self.node);
         node.shards = self.shards.unwrap_or(SHARD_COUNT_DEFAULT);
         node.shards_asked = self.shards.is_some();
@@ -159,7 +159,7 @@ impl ServerOptions {
             listen: self.listen,
             node,
             targets: targets.allowing(self.allow_address),
-            handlers: HandlerRegistry::default(),
+            handlers,
             dev: false,
             lanes: self.threads.map(usize::from),
             log: match self.log {
@@ -173,7 +173,7 @@ impl ServerOptions {
 
 impl ServeArgs {
     /// Serves until it is told to stop.
-    pub fn run(self) -> ExitCode {
+    pub fn run(self, handlers: HandlerRegistry) -> ExitCode {
         let targets = TargetsConfig {
             commands: self.allow_commands,
             authorization_header: self.allow_authorization,
@@ -182,7 +182,7 @@ impl ServeArgs {
         match self.part() {
             Ok(part) => serve(ServeOptions {
                 part,
-                ..self.options.into_serve(targets)
+                ..self.options.into_serve(targets, handlers)
             }),
             Err(failure) => {
                 let _ = failure.show(Format::Text, &mut std::io::stderr());
@@ -237,8 +237,8 @@ impl ServeArgs {
 
 impl DevArgs {
     /// Serves until it is told to stop, with sample schedules in an empty store.
-    pub fn run(self) -> ExitCode {
-        let mut options = self.options.into_serve(TargetsConfig::for_dev());
+    pub fn run(self, handlers: HandlerRegistry) -> ExitCode {
+        let mut options = self.options.into_serve(TargetsConfig::for_dev(), handlers);
         options.dev = true;
         if self.ephemeral {
             options.folder = None;

@@ -17,6 +17,7 @@ mod drain;
 mod full_disk;
 #[cfg(feature = "test-switches")]
 mod half_restored;
+mod handler;
 mod kill;
 #[cfg(feature = "test-switches")]
 mod poison;
