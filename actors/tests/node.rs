@@ -30,10 +30,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 mod away;
 #[path = "node/clock.rs"]
 mod clock;
-#[path = "support/requests.rs"]
-mod requests;
 #[path = "node/figures.rs"]
 mod figures;
+#[path = "support/requests.rs"]
+mod requests;
 #[path = "node/room.rs"]
 mod room;
 

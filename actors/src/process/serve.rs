@@ -55,6 +55,9 @@ pub struct ServeOptions {
     pub level: String,
 }
 
+/// How long a start that was told to stop may go on; by then its store is away, and so is all it began.
+const STOP_START_MAX: Span = Span::from_secs(2);
+
 /// Which roles a process has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -135,7 +138,12 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     let address = listening.address();
     options.targets = options.targets.with_own_ports([address.port()]);
     let render = metrics::install();
-    let node = start_node(&options, store, cell, clock.clone(), chance.clone()).await?;
+    // It waits for as long as the store is away; a signal is heard meanwhile.
+    let starting = Box::pin(start_node(&options, store, cell, clock.clone(), chance.clone()));
+    let node = match select(starting, Box::pin(signals.next())).await {
+        Either::Left((node, _)) => node?,
+        Either::Right(((), starting)) => return stop_starting(starting, &clock).await,
+    };
     let (tell_stop, stop) = watch::channel(false);
     let api = make_api(&options, listening, &node, render, &*chance)?;
     let (tell_served, served) = tokio::sync::oneshot::channel();
@@ -157,6 +165,18 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     node.drain().await;
     let _ = tell_stop.send(true);
     let _ = served.await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Stops a node that was told to while it started: what it began is put in order where the store lets it.
+async fn stop_starting(
+    starting: impl Future<Output = Result<Node, Refused>> + Unpin,
+    clock: &SharedClock,
+) -> Result<(), Refused> {
+    if let Either::Left((node, _)) = select(starting, clock.sleep(STOP_START_MAX)).await {
+        node?.drain().await;
+    }
     tracing::info!("stopped");
     Ok(())
 }

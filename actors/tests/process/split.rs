@@ -7,14 +7,29 @@ use crate::api::Api;
 use crate::pace::{self, until, until_true};
 use crate::server::{Place, Server};
 use crate::sink::{Guarded, Say, Sink};
+use fencepost::api::token::read_or_make;
+use fencepost::chance::SystemChance;
+use fencepost::clock::{SharedClock, SystemClock};
 use fencepost::guard::Answer;
+use fencepost::mesh::counts::MeshCounts;
+use fencepost::mesh::envelope::STORE;
+use fencepost::mesh::listen::MeshListener;
+use fencepost::mesh::store_link::StoreService;
+use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
+use fencepost::process::serve::StoreTicks;
+use fencepost_core::name::Name;
+use fencepost_storage::model::ModelStore;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
+use tokio::sync::watch;
 
 const ROLES: &str = "scheduler,worker,gateway,coordinator";
 
@@ -283,6 +298,78 @@ fn a_node_waits_for_a_store_that_comes_later() {
     });
     split.start_store();
     until_true("it serves", || server.said().contains(" on http://"));
+}
+
+/// A store that says which cell it has and then answers nothing more.
+struct Mute {
+    store: StoreService,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Service for Mute {
+    fn is_open_to(&self, roles: Roles) -> bool {
+        self.store.is_open_to(roles)
+    }
+
+    fn call(&self, from: &NodeFacts, body: &[u8]) -> BoxFuture<'static, Vec<u8>> {
+        match self.calls.fetch_add(1, Ordering::SeqCst) {
+            0 => self.store.call(from, body),
+            _ => std::future::pending().boxed(),
+        }
+    }
+
+    fn tell(&self, _from: &NodeFacts, _body: &[u8]) {}
+}
+
+/// Serves it on a thread of its own, for as long as the tests run; where, and how often it was called.
+fn mute_store(secret: MeshSecret) -> (SocketAddr, Arc<AtomicUsize>) {
+    let clock: SharedClock = Arc::new(SystemClock::new());
+    let (ticks, sleeper) = (Arc::new(StoreTicks(clock.clone())), clock.clone());
+    let store = Arc::new(ModelStore::new(ticks, Arc::new(move |span| sleeper.sleep(span))));
+    let calls = Arc::new(AtomicUsize::new(0));
+    let mute: Arc<dyn Service> = Arc::new(Mute {
+        store: StoreService { store, cell: 1 },
+        calls: calls.clone(),
+    });
+    let parts = MeshParts {
+        cell: OnceLock::from(1),
+        secret,
+        lone: Roles::default(),
+        facts: NodeFacts {
+            node: Name::new("mute").unwrap(),
+            boot: 1,
+            roles: Roles::STORE,
+        },
+        clock,
+        chance: Arc::new(SystemChance),
+        services: BTreeMap::from([(STORE, mute)]),
+        counts: MeshCounts::default(),
+    };
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(async move {
+            let listener = MeshListener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+            tell.send(listener.address()).unwrap();
+            let (_stop, stopped) = watch::channel(false);
+            listener.serve(Arc::new(parts), stopped).await;
+        });
+    });
+    (told.recv().unwrap(), calls)
+}
+
+#[test]
+fn a_node_that_starts_while_its_store_is_mute_stops_when_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("mesh-secret");
+    let (at, calls) = mute_store(MeshSecret::of(&read_or_make(&secret, [1, 2]).unwrap()));
+    let (at, secret) = (at.to_string(), secret.display().to_string());
+    let mut place = Place::new(&["--roles", ROLES, "--store-at", &at, "--mesh-secret", &secret]);
+    let mut server = place.spawn();
+    until_true("it starts, and asks for more than the cell", || {
+        calls.load(Ordering::SeqCst) > 1
+    });
+    assert_eq!(server.stop(), Some(0), "{}", server.said());
 }
 
 #[test]
