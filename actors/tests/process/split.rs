@@ -254,7 +254,8 @@ fn f11_a_node_that_outlives_a_restore_of_its_store_starts_anew() {
     let server = split.place.start();
     let mut api = server.api();
     run_one(&mut api, &split);
-    assert_eq!(api.get("/v1/facts").expect(200)["generation"], 2);
+    let generation = api.get("/v1/facts").expect(200)["generation"].as_u64().unwrap();
+    assert!(generation > 1_700_000_000, "it comes from the clock: {generation}");
 }
 
 #[test]
