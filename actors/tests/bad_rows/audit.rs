@@ -6,12 +6,13 @@
 use crate::harness::*;
 use crate::requests::*;
 use crate::rows::{delete, put_row, rows, tamper};
-use fencepost::gateway::Gateway;
+use fencepost::gateway::{Gateway, ShardRequest};
 use fencepost::node::Node;
-use fencepost_core::ids::{Epoch, Generation, JobId, ShardId, Slot, Token, WorkerId};
+use fencepost_core::ids::{Epoch, Generation, Holder, JobId, Scope, ShardId, Slot, Token, WorkerId};
 use fencepost_core::job::JobState;
 use fencepost_core::row::{LeasedRow, Row, RowKey};
 use fencepost_core::time::Span;
+use fencepost_storage::store::{Open, Store};
 
 fn lease_of_the_future(id: JobId, world: &World, epoch: Epoch) -> Row {
     let token = Token {
@@ -47,6 +48,12 @@ async fn begin_with_lease_of(epoch: Epoch, world: &World) -> (Node, ShardId) {
     let id = create(&node, item(JobId::fresh(Slot::of(&[b"one"]), [1; 14]), "noop")).await;
     let shard = node.gateway.shard_map().shard_of(id.slot());
     node.drain().await;
+    lease_out(id, epoch, world).await;
+    (world.begin().await, shard)
+}
+
+/// Past every owner, the one job is leased under this epoch.
+async fn lease_out(id: JobId, epoch: Epoch, world: &World) {
     let places = rows(world).into_iter().filter_map(|row| match row {
         Row::Ready(row) => Some(delete(&RowKey::Ready(row))),
         _ => None,
@@ -54,7 +61,6 @@ async fn begin_with_lease_of(epoch: Epoch, world: &World) -> (Node, ShardId) {
     let mut writes: Vec<_> = places.collect();
     writes.push(put_row(&lease_of_the_future(id, world, epoch)));
     tamper(world, writes).await;
-    (world.begin().await, shard)
 }
 
 fn said_of(shard: ShardId) -> String {
@@ -102,5 +108,37 @@ fn p4_a_shard_that_fails_its_self_audit_is_named_and_the_node_is_not_ready() {
             .unwrap()
             .unwrap();
         assert_eq!(view.job.state, JobState::Succeeded);
+    });
+}
+
+#[test]
+fn p4_a_shard_that_stays_shut_after_a_reload_makes_a_ready_node_not_ready() {
+    run(async {
+        let world = World::new();
+        let node = world.start_idle().await;
+        let id = create(&node, item(JobId::fresh(Slot::of(&[b"one"]), [1; 14]), "noop")).await;
+        assert!(node.gateway.health().ready);
+        let shard = node.gateway.shard_map().shard_of(id.slot());
+        lease_out(id, Epoch(1_000), &world).await;
+        // Somebody else opens it, so that its owner must load it again.
+        let scope = Scope::Shard(shard);
+        let taken = Open {
+            scope,
+            holder: Holder(7),
+            expected: world.store.epoch(scope).await.unwrap(),
+            node: name("local"),
+        };
+        world.store.open(taken).await.unwrap();
+        let more = item(JobId::fresh(id.slot(), [2; 14]), "noop");
+        let asked = node.gateway.call(shard, ShardRequest::CreateJobs(vec![more])).await;
+        assert_eq!(asked.unwrap_err().code, "outcome_unknown");
+        while !node.gateway.health().reasons.contains(&said_of(shard)) {
+            world.clock.sleep(Span::from_millis(5)).await;
+        }
+        let health = node.gateway.health();
+        assert!(
+            !health.ready && health.reasons[0] == "3 of 4 shards are open",
+            "{health:?}"
+        );
     });
 }
