@@ -5,12 +5,13 @@
 
 use crate::api::Api;
 use crate::closed_shard::quarantine_rows;
-use crate::pace::until_true;
+use crate::pace::{self, until_true};
 use crate::server::Place;
 use crate::sink::{Say, Sink};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 fn noop() -> Value {
     json!({"target": {"type": "handler", "name": "noop"}})
@@ -131,6 +132,8 @@ fn f9_a_stop_while_a_full_disk_holds_up_what_is_due_is_no_young_death() {
     let schedule = json!({"name": "tick", "every": "100ms", "job": noop()});
     server.api().post("/v1/schedules", &schedule).expect(201);
     room(&place, 1_000);
+    // Or nothing is due yet when the next owner looks, and it is proven at once.
+    pace::reach(pace::from_now(Duration::from_millis(500)));
     server.kill();
     for is_told in [false, true] {
         let mut server = place.start();
