@@ -1,6 +1,7 @@
 //! A node whose store goes away and comes back (PROTOCOL F17).
 
 use super::*;
+use fencepost::gateway::JobView;
 use fencepost::targets::HandlerContext;
 use fencepost_core::refusal::RefusalKind;
 use tokio::sync::{Semaphore, watch};
@@ -13,6 +14,14 @@ struct Held {
     node: Node,
     begun: watch::Receiver<u32>,
     let_go: Arc<Semaphore>,
+}
+
+impl Held {
+    /// The job once it has ended.
+    async fn ended(&self, id: JobId) -> JobView {
+        let waiting = self.node.gateway.wait_job(id, Span::from_secs(20));
+        waiting.await.unwrap().unwrap()
+    }
 }
 
 async fn held() -> Held {
@@ -74,13 +83,7 @@ fn f17_while_the_store_is_away_leases_are_renewed_and_nothing_is_taken() {
         assert_eq!(told[1..], ["shard_unavailable"; 2], "then nothing is taken at all");
         held.let_go.add_permits(8);
         held.world.store.set_away(false);
-        let view = held
-            .node
-            .gateway
-            .wait_job(id, Span::from_secs(20))
-            .await
-            .unwrap()
-            .unwrap();
+        let view = held.ended(id).await;
         assert_eq!(view.job.state, JobState::Succeeded);
         assert_eq!(
             view.job.attempts.len(),
@@ -89,13 +92,7 @@ fn f17_while_the_store_is_away_leases_are_renewed_and_nothing_is_taken() {
             view.job.attempts
         );
         let after = create(&held.node, item(fresh(&held.node), "noop")).await;
-        let view = held
-            .node
-            .gateway
-            .wait_job(after, Span::from_secs(20))
-            .await
-            .unwrap()
-            .unwrap();
+        let view = held.ended(after).await;
         assert_eq!(view.job.state, JobState::Succeeded, "all goes on by itself");
     });
 }
@@ -110,13 +107,7 @@ fn f18_work_that_finished_while_the_store_was_away_is_reported_after() {
         held.let_go.add_permits(8);
         held.world.clock.sleep(Span(LEASE.0 * 2)).await;
         held.world.store.set_away(false);
-        let view = held
-            .node
-            .gateway
-            .wait_job(id, Span::from_secs(20))
-            .await
-            .unwrap()
-            .unwrap();
+        let view = held.ended(id).await;
         assert_eq!(view.job.state, JobState::Succeeded);
         assert_eq!(view.job.attempts.len(), 1);
         assert_eq!(*held.begun.borrow(), 1, "it did not run again");
