@@ -2,7 +2,7 @@
 //!
 //! Start at `shard.rs` (what is stepped), then `scheduler_shard/` (when), `lease_manager/` (who),
 //! `worker/` (the other end of a lease). Types that all parts share: `job.rs`, `schedule.rs`,
-//! `fate.rs`, `row.rs`, `machine.rs`, `ids.rs`, `time.rs`, `limits.rs`.
+//! `fate.rs`, `row.rs`, `machine.rs`, `ids.rs`, `time.rs`, `limits/mod.rs`.
 
 pub mod calendar;
 pub mod cron;

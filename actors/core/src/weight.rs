@@ -1,6 +1,6 @@
 //! Roughly how many bytes things take, in memory and in a batch: what limits in bytes are judged by.
 //!
-//! Owns: the estimates. Must never: be exact, or walk over more than a row. Next: `limits.rs`,
+//! Owns: the estimates. Must never: be exact, or walk over more than a row. Next: `limits/mod.rs`,
 //! `lease_manager/window.rs`, `scheduler_shard/step.rs`.
 
 use crate::job::{AttemptRecord, Job, JobSpec};

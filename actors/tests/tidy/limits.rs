@@ -1,7 +1,7 @@
 //! `docs/limits.md` is generated from the limits module.
 //!
-//! Owns: reading `actors/core/src/limits.rs` and rendering the page; `BLESS=1` rewrites it. Must
-//! never: hold a number of its own. Next: `actors/core/src/limits.rs`, the one list of bounds.
+//! Owns: reading `actors/core/src/limits/` and rendering the page; `BLESS=1` rewrites it. Must
+//! never: hold a number of its own. Next: `actors/core/src/limits/mod.rs`, the one list of bounds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::fs;
 use crate::Violation;
 use crate::source::Tree;
 
-const SOURCE: &str = "actors/core/src/limits.rs";
+const SOURCE: &str = "actors/core/src/limits/";
 const PAGE: &str = "docs/limits.md";
 const HEAD: &str = "# Limits
 
@@ -30,12 +30,7 @@ struct Limit {
 
 /// Compares the page with the module, or rewrites it when asked to.
 pub fn check(tree: &Tree) -> Vec<Violation> {
-    let source = tree
-        .files
-        .iter()
-        .find(|f| f.path == SOURCE)
-        .map_or("", |f| f.text.as_str());
-    let page = render(source);
+    let page = render(&source(tree));
     if std::env::var_os("BLESS").is_some() {
         fs::write(tree.root.join(PAGE), &page).unwrap();
         return Vec::new();
@@ -46,6 +41,17 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
         .find(|f| f.path == PAGE)
         .map_or("", |f| f.text.as_str());
     compare(&page, have)
+}
+
+/// The files of the module in order of their names, as one text.
+fn source(tree: &Tree) -> String {
+    let files: BTreeMap<&str, &str> = tree
+        .files
+        .iter()
+        .filter(|f| f.path.starts_with(SOURCE))
+        .map(|f| (f.path.as_str(), f.text.as_str()))
+        .collect();
+    files.into_values().collect::<Vec<_>>().join("\n")
 }
 
 fn compare(wanted: &str, have: &str) -> Vec<Violation> {
@@ -186,10 +192,9 @@ fn a_page_that_lags_behind_is_found() {
 
 #[test]
 fn every_public_number_is_on_the_page() {
-    let tree = Tree::load();
-    let source = tree.files.iter().find(|f| f.path == SOURCE).unwrap();
-    let count = source.text.matches("pub const ").count();
-    let limits = parse(&source.text);
+    let source = source(&Tree::load());
+    let count = source.matches("pub const ").count();
+    let limits = parse(&source);
     assert_eq!(limits.len(), count);
     assert!(
         limits.iter().all(|l| !l.meaning.is_empty()),

@@ -1,0 +1,20 @@
+//! Bounds of what is held back or put aside because it may end its process.
+//!
+//! Owns: numbers only. Must never: hold logic. Next: `mod.rs`, where they are checked against each other.
+
+/// Longest wait after a lost worker; the lease has been waited for already.
+pub const WORKER_LOST_WAIT_MS_MAX: u64 = 2_000;
+/// Due jobs whose worker was lost that one shard keeps to run them apart; the rest runs among the others.
+pub const APART_JOBS_MAX: usize = 256;
+/// Bytes of them.
+pub const APART_BYTES_MAX: usize = 8 << 20;
+/// After this long a job that runs apart is taken for harmless, and the next one may start.
+pub const APART_MS: u64 = 5_000;
+/// So many of them that were taken for harmless let one more start at a time.
+pub const APART_PROOFS_PER_PLACE: u32 = 2;
+/// Deaths in a trial of its own that put a schedule into quarantine.
+pub const TRIAL_DEATHS_MAX: u32 = 2;
+/// First pause of a shard whose owners died young, doubled for each further one.
+pub const YOUNG_DEATH_PAUSE_MS: u64 = 250;
+/// Longest such pause.
+pub const YOUNG_DEATH_PAUSE_MS_MAX: u64 = 8_000;
