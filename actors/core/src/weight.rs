@@ -6,7 +6,9 @@
 use crate::job::{AttemptRecord, Job, JobSpec};
 use crate::machine::Write;
 use crate::row::Row;
+use crate::schedule::{Rule, ScheduleSpec};
 use crate::target::Target;
+use std::sync::Arc;
 
 /// What a row takes beside its long fields.
 const ROW: usize = 200;
@@ -14,6 +16,14 @@ const ROW: usize = 200;
 const JOB: usize = 600;
 /// What the record of an attempt takes beside its long fields.
 const RECORD: usize = 200;
+/// What a short text takes beside its bytes.
+const TEXT: usize = 32;
+/// What a cron expression takes beside its texts: its compiled form.
+const EXPRESSION: usize = 400;
+/// What one takes that names years: a bit for each.
+const YEARS: usize = 1_024;
+/// What an exclusion takes, as sent and as searched.
+const EXCLUSION: usize = 24;
 
 impl Target {
     /// Bytes of its long fields.
@@ -31,6 +41,37 @@ impl JobSpec {
     /// Bytes of a job that was just made of it.
     pub fn weight(&self) -> usize {
         self.payload.bytes.len() + self.target.weight() + JOB
+    }
+}
+
+impl ScheduleSpec {
+    /// Bytes in memory, with what its rule is compiled to.
+    pub fn weight(&self) -> usize {
+        let job = &self.job;
+        let tags: usize = job.tags.iter().map(|tag| tag.as_bytes().len() + TEXT).sum();
+        let names = job.tenant.as_bytes().len() + job.queue.as_bytes().len() + tags;
+        job.weight() + names + self.rule.weight() + self.exclusions.len() * EXCLUSION
+    }
+}
+
+impl Rule {
+    /// Bytes: each text is kept as it was sent, resolved, and once more beside its compiled form.
+    fn weight(&self) -> usize {
+        match self {
+            Rule::Cron {
+                expressions,
+                resolved,
+                zone,
+                ..
+            } => {
+                let texts: usize = expressions.iter().chain(resolved).map(|text| 2 * text.len()).sum();
+                let has_years = |text: &&Arc<str>| text.split_ascii_whitespace().count() > 6;
+                let years = resolved.iter().filter(has_years).count() * YEARS;
+                texts + years + expressions.len() * EXPRESSION + zone.len()
+            }
+            Rule::Interval { zone, .. } => zone.len(),
+            Rule::Once { local, zone, .. } => zone.len() + local.as_ref().map_or(0, |local| local.len()),
+        }
     }
 }
 

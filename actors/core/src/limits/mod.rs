@@ -52,7 +52,7 @@ const _: () = assert!(BATCH_BYTES_MAX <= GROUP_BYTES_MAX && DOUBT_PACE_MS < CLOC
 const _: () = assert!(PAYLOAD_BYTES_MAX < BATCH_BYTES_MAX && ROW_BYTES_MAX <= BATCH_BYTES_MAX);
 const _: () = assert!(CONNECT_MS * (CONNECT_TRIES_MAX as u64) < ATTEMPT_TIMEOUT_MS);
 const _: () = assert!(OUTPUT_TAIL_BYTES_MAX <= ANSWER_BODY_BYTES_MAX);
-const _: () = assert!(SCHEDULES_PER_SHARD_MAX * 640 <= SCHEDULES_PER_SHARD_BYTES_MAX);
+const _: () = assert!(SCHEDULES_PER_SHARD_MAX * 1_280 <= SCHEDULES_PER_SHARD_BYTES_MAX);
 const _: () = assert!(PAYLOAD_BYTES_MAX * 16 <= SCHEDULES_PER_SHARD_BYTES_MAX);
 const _: () = assert!(RETRY_AFTER_MS_MAX <= BACKOFF_CAP_MS_MAX);
 const _: () = assert!(GRACE_MS <= GRACE_MS_MAX);

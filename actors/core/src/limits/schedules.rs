@@ -4,8 +4,9 @@
 
 /// Schedules of one shard; all of them are held in memory.
 pub const SCHEDULES_PER_SHARD_MAX: usize = 100_000;
-/// Bytes of their definitions, payloads and earlier versions included; beyond it creations and edits are refused.
-pub const SCHEDULES_PER_SHARD_BYTES_MAX: usize = 64 << 20;
+/// Bytes of their definitions with all that belongs to them: payloads, names, expressions and what they are
+/// compiled to, exclusions, earlier versions. Beyond it creations and edits are refused.
+pub const SCHEDULES_PER_SHARD_BYTES_MAX: usize = 128 << 20;
 /// Tolerance: at most this late is on time.
 pub const TOLERANCE_MS: u64 = 60_000;
 /// Shortest interval of a schedule.

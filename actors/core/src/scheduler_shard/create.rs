@@ -57,8 +57,8 @@ impl SchedulerShard {
         if self.index.len() >= SCHEDULES_PER_SHARD_MAX {
             return Err(refusals::too_many(SCHEDULES_PER_SHARD_MAX));
         }
-        refusals::need_memory(self.index.bytes(), spec.job.weight())?;
         check_spec(&mut spec, name)?;
+        refusals::need_memory(self.index.bytes(), spec.weight())?;
         let now = step.now.store;
         let begin = begin_of(&spec, now);
         let definition = ScheduleDefinition {

@@ -43,7 +43,7 @@ impl SchedulerShard {
 
     fn edit(&mut self, step: &mut Step<'_>, place: Place, edit: Edit) -> Result<ScheduleReply, Refusal> {
         step.need_room()?;
-        refusals::need_memory(self.index.bytes(), edit.spec.job.weight())?;
+        refusals::need_memory(self.index.bytes(), edit.spec.weight())?;
         if edit.dry_run {
             return self
                 .index

@@ -12,7 +12,7 @@ use super::tape::Tape;
 use super::version::Version;
 use crate::refusal::Refusal;
 use crate::row::Row;
-use crate::schedule::CursorRow;
+use crate::schedule::{CursorRow, ScheduleDefinition};
 use crate::time::{Span, StoreTime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,10 +50,11 @@ pub(super) struct Planned {
 impl Live {
     /// Bytes of its definitions, roughly: each version is kept for as long as a fate names it.
     pub(super) fn weight(&self) -> usize {
-        self.versions
-            .values()
-            .map(|version| version.definition.spec.job.weight())
-            .sum()
+        let of = |definition: &ScheduleDefinition| {
+            let names = definition.tenant.as_bytes().len() + definition.name.as_bytes().len();
+            definition.spec.weight() + names
+        };
+        self.versions.values().map(|version| of(&version.definition)).sum()
     }
 
     /// The current version; `None` only in quarantine.

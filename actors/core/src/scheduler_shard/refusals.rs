@@ -50,7 +50,7 @@ pub(super) fn need_memory(held: usize, more: usize) -> Result<(), Refusal> {
     }
     let limit = SCHEDULES_PER_SHARD_BYTES_MAX >> 20;
     let detail = format!("the definitions of this shard's schedules would take more than {limit} MiB");
-    let hint = "delete schedules that are no longer needed, or send less: a payload can name where its data lies";
+    let hint = "delete schedules that are no longer needed, or send less: a payload can name where its data lies, and fewer expressions or exclusions take less";
     Err(Refusal::new(RefusalKind::Limited, "schedules_bytes_limit", detail, hint).at("job.payload"))
 }
 

@@ -2,11 +2,14 @@
 
 use super::world::*;
 use crate::fate::FateKind::*;
-use crate::limits::{BATCH_BYTES_MAX, PAYLOAD_BYTES_MAX, SCHEDULES_PER_SHARD_BYTES_MAX};
+use crate::limits::{
+    BATCH_BYTES_MAX, EXCLUSION_COUNT_MAX, EXPRESSION_COUNT_MAX, PAYLOAD_BYTES_MAX, SCHEDULES_PER_SHARD_BYTES_MAX,
+    TAG_COUNT_MAX,
+};
 use crate::machine::ReplyTo;
 use crate::refusal::RefusalKind;
 use crate::row::Row;
-use crate::schedule::PendingFate;
+use crate::schedule::{Exclusion, PendingFate, Rule};
 use crate::scheduler_shard::io::ScheduleInput;
 use crate::target::{Payload, PayloadKind};
 use crate::time::Span;
@@ -139,7 +142,7 @@ fn f33_definitions_in_memory_are_bounded_by_bytes_and_a_delete_makes_room() {
         kind: PayloadKind::Bytes,
         bytes: vec![0; PAYLOAD_BYTES_MAX].into(),
     };
-    let fits = SCHEDULES_PER_SHARD_BYTES_MAX / spec.job.weight();
+    let fits = SCHEDULES_PER_SHARD_BYTES_MAX / spec.weight();
     for number in 0..fits {
         world.create(&format!("s{number}"), spec.clone());
     }
@@ -166,5 +169,36 @@ fn f33_definitions_in_memory_are_bounded_by_bytes_and_a_delete_makes_room() {
     assert!(edit(&mut world, cron("@daily")).is_ok());
     world.step(delete("s1")).unwrap().unwrap();
     world.create("more", spec);
+    world.machine.check();
+}
+
+#[test]
+fn f33_all_of_a_definition_counts_and_not_only_its_payload() {
+    let mut world = World::new(NOON);
+    world.create("plain", cron("@yearly"));
+    let plain = world.machine.index.bytes();
+    let minutes: Vec<String> = (0..60).map(|minute| minute.to_string()).collect();
+    let expression = format!("{} * * * *", minutes.join(","));
+    let mut spec = cron("@yearly");
+    let Rule::Cron {
+        expressions, resolved, ..
+    } = &mut spec.rule
+    else {
+        panic!("a cron rule");
+    };
+    *expressions = vec![expression.as_str().into(); EXPRESSION_COUNT_MAX];
+    *resolved = expressions.clone();
+    spec.exclusions = (0..EXCLUSION_COUNT_MAX as i32)
+        .map(|day| Exclusion::Dates {
+            first: 21_000 + 2 * day,
+            last: 21_000 + 2 * day,
+        })
+        .collect();
+    Arc::make_mut(&mut spec.job).tags = (0..TAG_COUNT_MAX).map(|tag| name(&format!("{tag:0100}")).1).collect();
+    world.create("rich", spec);
+    let rich = world.machine.index.bytes() - plain;
+    let texts = 2 * EXPRESSION_COUNT_MAX * expression.len() + 100 * TAG_COUNT_MAX;
+    let exclusions = EXCLUSION_COUNT_MAX * size_of::<Exclusion>();
+    assert!(rich >= texts + exclusions, "{rich} of {texts} and {exclusions}");
     world.machine.check();
 }
