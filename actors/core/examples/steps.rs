@@ -193,7 +193,7 @@ impl Leases {
             slots: slots as u32,
             queues: Vec::new(),
             waits: false,
-            apart: true,
+            apart: u32::MAX,
         });
         self.step(LeaseInput::GrantsReleased { worker, offer });
         grants
@@ -259,7 +259,7 @@ fn worker(what: &str, batch: u64, attempts: u64) {
                         grants: grants.collect(),
                         waited: Span::ZERO,
                         more: true,
-                        apart: false,
+                        apart: None,
                     });
                     done += u64::from(slots);
                 }

@@ -299,9 +299,13 @@ pub enum EffectProof {
 impl Job {
     /// Whether a worker was lost while it ran, as far as its records go: it may be what ends workers.
     pub fn has_lost_a_worker(&self) -> bool {
-        self.attempts
-            .iter()
-            .any(|attempt| attempt.result == AttemptResult::WorkerLost)
+        self.workers_lost() > 0
+    }
+
+    /// Workers lost while it ran, as far as its records go.
+    pub fn workers_lost(&self) -> u32 {
+        let is_lost = |attempt: &&AttemptRecord| attempt.result == AttemptResult::WorkerLost;
+        self.attempts.iter().filter(is_lost).count() as u32
     }
 }
 

@@ -76,8 +76,8 @@ pub enum FromWorker {
         queues: Vec<Name>,
         /// To be kept while there is nothing.
         waits: bool,
-        /// One job that runs apart may be among the grants.
-        apart: bool,
+        /// The worst of the jobs that run apart may be among the grants if it lost at most so many workers.
+        apart: u32,
     },
     /// Still held.
     Heartbeat {

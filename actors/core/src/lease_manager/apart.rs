@@ -4,12 +4,13 @@
 //! Owns: those of them that are due, in memory; their rows lie in the wait range. Must never: hold more
 //! than `APART_JOBS_MAX` or `APART_BYTES_MAX` (what is too much runs among the others). Next: `grants.rs`.
 
+use super::io::Suspect;
 use super::waiting::WaitKey;
 use super::window::cost_of;
-use crate::job::{AttemptResult, Job};
+use crate::job::{AttemptRecord, AttemptResult, Job};
 use crate::limits::{APART_BYTES_MAX, APART_JOBS_MAX};
 use crate::name::Name;
-use crate::time::StoreTime;
+use crate::time::{Span, StoreTime};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,19 +23,24 @@ pub(super) struct Apart {
     cost: usize,
 }
 
-/// Who goes first: what lost most workers, then what was granted last before it lost one. What kills its
-/// worker soon is found before those that had long been running beside it, and does not meet them again.
-/// Of those granted together the most urgent goes first, then the one that waits longest.
-type Suspicion = (Reverse<usize>, Reverse<Option<StoreTime>>, u8);
+/// Who goes first: what lost most workers; after two losses, what lost them after the most equal times; then
+/// what was granted last before it lost one. What kills its worker soon is found before those that had long
+/// been running beside it, and does not meet them again. Of those granted together the most urgent goes first,
+/// then the one that waits longest.
+type Suspicion = (Reverse<Suspect>, u8);
 
 fn suspicion(job: &Job) -> Suspicion {
-    let lost = || {
-        job.attempts
-            .iter()
-            .filter(|attempt| attempt.result == AttemptResult::WorkerLost)
+    let is_lost = |attempt: &&AttemptRecord| attempt.result == AttemptResult::WorkerLost;
+    let mut lost = job.attempts.iter().rev().filter(is_lost);
+    let ran = |attempt: &AttemptRecord| attempt.ended_at.since(attempt.granted_at);
+    let (last, before) = (lost.next(), lost.next());
+    let uneven = last.zip(before).map_or(0, |(a, b)| ran(a).0.abs_diff(ran(b).0));
+    let suspect = Suspect {
+        lost: job.workers_lost(),
+        unevenness: Reverse(Span(uneven)),
+        granted_at: last.map_or(StoreTime(0), |attempt| attempt.granted_at),
     };
-    let granted_at = lost().map(|attempt| attempt.granted_at).max();
-    (Reverse(lost().count()), Reverse(granted_at), job.spec.priority)
+    (Reverse(suspect), job.spec.priority)
 }
 
 impl Apart {
@@ -51,23 +57,27 @@ impl Apart {
         true
     }
 
-    /// Takes out the first of these queues (all, if empty).
-    pub(super) fn take(&mut self, only: &BTreeSet<Name>) -> Option<(WaitKey, Arc<Job>)> {
-        let key = self.first(only)?;
+    /// Takes out the first of these queues (all, if empty) if it lost at most so many workers. None goes before
+    /// it: what starts meanwhile would run beside it.
+    pub(super) fn take(&mut self, only: &BTreeSet<Name>, lost_max: u32) -> Option<(WaitKey, Arc<Job>)> {
+        let (_, key) = self.first(only).filter(|(suspect, _)| suspect.lost <= lost_max)?;
         self.remove(&key).map(|job| (key, job))
     }
 
-    /// Whether any of these queues (all, if empty) has one.
-    pub(super) fn has_any(&self, only: &BTreeSet<Name>) -> bool {
-        self.first(only).is_some()
+    /// The first of these queues (all, if empty).
+    pub(super) fn worst(&self, only: &BTreeSet<Name>) -> Option<Suspect> {
+        self.first(only).map(|(suspect, _)| suspect)
     }
 
-    fn first(&self, only: &BTreeSet<Name>) -> Option<WaitKey> {
+    fn first(&self, only: &BTreeSet<Name>) -> Option<(Suspect, WaitKey)> {
         let fits = |key: &WaitKey| {
             let job = self.jobs.get(key);
             only.is_empty() || job.is_some_and(|job| only.contains(&job.spec.queue))
         };
-        self.line.iter().map(|(_, key)| *key).find(fits)
+        self.line
+            .iter()
+            .map(|((Reverse(suspect), _), key)| (*suspect, *key))
+            .find(|(_, key)| fits(key))
     }
 
     /// Takes a job out whose row is being deleted.

@@ -4,7 +4,7 @@
 
 use crate::ids::{JobId, hash64};
 use crate::job::{AttemptResult, Delivery, EffectProof, Job, RetryAdvice, RetryPolicy, Verdict};
-use crate::limits::{BACKOFF_CAP_MS_MAX, WORKER_LOST_WAIT_MS_MAX};
+use crate::limits::{BACKOFF_CAP_MS_MAX, WORKER_LOST_WAIT_MS};
 use crate::time::Span;
 
 /// Reason of a job whose target said never again.
@@ -66,8 +66,8 @@ pub(super) fn decide_after_loss(job: &Job, begun: bool) -> Next {
     if is_used_up(job) {
         return Next::GiveUp(WORKER_LOST);
     }
-    let wait = backoff(job.id, &job.spec.retry, job.charged);
-    Next::RetryAfter(wait.min(Span::from_millis(WORKER_LOST_WAIT_MS_MAX)))
+    // All that was lost comes back together, or what was there first would meet the others again (BEH-R02).
+    Next::RetryAfter(Span::from_millis(WORKER_LOST_WAIT_MS))
 }
 
 /// How an attempt with this verdict is written down.

@@ -11,10 +11,8 @@ use super::{LeaseManager, Orders, is_expired};
 use crate::ids::{OfferId, Token, WorkerId};
 use crate::job::Job;
 use crate::limits::{LEASED_BYTES_MAX, LEASES_PER_SHARD_MAX, OFFER_SLOTS_MAX, READY_LOADS_MAX};
-use crate::name::Name;
 use crate::row::{LeasedRow, Row};
 use crate::time::{Now, StoreTime};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl LeaseManager {
@@ -30,7 +28,7 @@ impl LeaseManager {
             Known::Forgotten => Vec::new(),
         };
         let more = self.ready.has_more(&asked.only);
-        let apart = self.apart.has_any(&asked.only);
+        let apart = self.apart.worst(&asked.only);
         let keep = waits && is_new && grants.is_empty() && asked.slots > 0 && self.has_lease_room();
         let (offer, received_at) = (asked.offer, asked.received_at);
         if keep && self.waiting_offers.keep(worker.clone(), asked) {
@@ -50,8 +48,8 @@ impl LeaseManager {
     pub(super) fn grant_new(&mut self, now: Now, worker: &WorkerId, asked: &Asked, out: &mut Orders) -> Vec<Grant> {
         let slots = asked.slots.min(OFFER_SLOTS_MAX) as usize;
         let mut grants = Vec::new();
-        if asked.apart && slots > 0 && self.has_lease_room() {
-            grants.extend(self.grant_apart(now, worker, &asked.only, out));
+        if asked.apart > 0 && slots > 0 && self.has_lease_room() {
+            grants.extend(self.grant_apart(now, worker, asked, out));
         }
         let mut vain_turns = 0;
         while grants.len() < slots && vain_turns < READY_LOADS_MAX && self.has_lease_room() {
@@ -89,8 +87,8 @@ impl LeaseManager {
         self.give(now, worker, entry.job, key.1, out)
     }
 
-    fn grant_apart(&mut self, now: Now, worker: &WorkerId, only: &BTreeSet<Name>, out: &mut Orders) -> Option<Grant> {
-        let (key, job) = self.apart.take(only)?;
+    fn grant_apart(&mut self, now: Now, worker: &WorkerId, asked: &Asked, out: &mut Orders) -> Option<Grant> {
+        let (key, job) = self.apart.take(&asked.only, asked.apart)?;
         self.delete_wait_row(key, out);
         self.give(now, worker, job, key.0, out)
     }

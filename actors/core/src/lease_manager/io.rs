@@ -11,7 +11,20 @@ use crate::name::Name;
 use crate::refusal::Refusal;
 use crate::row::{LeasedRow, MarkRow, ReadyRow, Row, WaitRow};
 use crate::time::{Monotonic, Span, StoreTime};
+use std::cmp::Reverse;
 use std::sync::Arc;
+
+/// A job whose worker was lost while it ran: the greater, the sooner it is tried, over all shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Suspect {
+    /// Workers lost.
+    pub lost: u32,
+    /// How much longer it ran before one of its last two losses than before the other: what ends workers does
+    /// so after much the same time, those beside it were started before or after it. Nil after one loss.
+    pub unevenness: Reverse<Span>,
+    /// When it was granted last before it lost one.
+    pub granted_at: StoreTime,
+}
 
 /// A fact or request for the LeaseManager.
 #[derive(Clone, Debug)]
@@ -64,8 +77,9 @@ pub enum LeaseInput {
         queues: Vec<Name>,
         /// If there is nothing now: keep it for what becomes ready, and answer then.
         waits: bool,
-        /// One of the jobs whose worker was lost before may be among the grants: no other runs there.
-        apart: bool,
+        /// The worst of the jobs whose worker was lost before may be among the grants if it lost at most so
+        /// many; 0: none of them.
+        apart: u32,
     },
     /// A worker still holds these.
     Heartbeat {
@@ -205,8 +219,8 @@ pub enum LeaseEffect {
         grants: Vec<Grant>,
         /// Whether more is ready in the classes asked for.
         more: bool,
-        /// Jobs whose worker was lost wait for their turn there.
-        apart: bool,
+        /// First of the jobs whose worker was lost that wait for their turn there.
+        apart: Option<Suspect>,
     },
     /// Confirms leases. Exempt from waiting for durability (F3): each grant is durable and no
     /// stamped batch ends it.

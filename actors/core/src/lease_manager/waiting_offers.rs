@@ -21,8 +21,9 @@ pub(super) struct Asked {
     pub(super) slots: u32,
     /// Only these queues; empty means all.
     pub(super) only: BTreeSet<Name>,
-    /// One of the jobs that run apart may be among the grants; never of an offer that waits.
-    pub(super) apart: bool,
+    /// The worst of the jobs that run apart may be among the grants if it lost at most so many workers; 0 in an
+    /// offer that waits.
+    pub(super) apart: u32,
     pub(super) received_at: Monotonic,
 }
 
@@ -93,7 +94,7 @@ impl LeaseManager {
                 continue;
             }
             let more = self.ready.has_more(&asked.only);
-            let apart = self.apart.has_any(&asked.only);
+            let apart = self.apart.worst(&asked.only);
             out.effect(LeaseEffect::SendGrants {
                 worker,
                 offer: asked.offer,

@@ -64,4 +64,7 @@ const _: () =
 const _: () = assert!(READY_WINDOW_BYTES.is_multiple_of(READY_WINDOW_JOBS));
 const _: () = assert!(WAIT_WINDOW_JOBS / 2 <= SCAN_ROWS_MAX);
 const _: () = assert!(PAYLOAD_BYTES_MAX * 2 <= READY_WINDOW_BYTES && PAYLOAD_BYTES_MAX * 2 <= WAIT_WINDOW_BYTES);
-const _: () = assert!(WORKER_LOST_WAIT_MS_MAX < HEARTBEAT_MS);
+const _: () = assert!(WORKER_LOST_WAIT_MS < HEARTBEAT_MS);
+// What waits since an earlier loss must not be chosen before what was lost just now is due.
+const _: () = assert!(WORKER_LOST_WAIT_MS * 2 <= APART_SETTLE_MS);
+const _: () = assert!(APART_MS < APART_ALONE_MS && APART_ALONE_MS_MIN < APART_MS);

@@ -4,7 +4,7 @@
 
 use crate::ids::{BeatId, Epoch, Generation, JobId, OfferId, ShardOwner, Token};
 use crate::job::Outcome;
-use crate::lease_manager::io::Grant;
+use crate::lease_manager::io::{Grant, Suspect};
 use crate::limits;
 use crate::time::{Monotonic, Span};
 use std::collections::{BTreeMap, VecDeque};
@@ -22,8 +22,8 @@ pub(super) struct ShardBook {
     pub(super) owner: (Generation, Epoch),
     /// Said to have work since it was last asked.
     pub(super) hinted: bool,
-    /// Said that jobs whose worker was lost wait there.
-    pub(super) apart_waits: bool,
+    /// First of the jobs whose worker was lost that wait there, as last said.
+    pub(super) apart_waits: Option<Suspect>,
     /// Left its last offer unanswered; gets small offers until it answers.
     pub(super) slow: bool,
     /// When it was last asked.
@@ -65,8 +65,8 @@ pub(super) struct OpenOffer {
     pub(super) promised: u32,
     /// Its shard keeps it until something is ready there.
     pub(super) waits: bool,
-    /// It has the place for a job that runs apart.
-    pub(super) apart: bool,
+    /// It has the place for a job that runs apart and lost at most so many workers.
+    pub(super) apart: u32,
     /// When it was sent first: leases count from here (F13).
     pub(super) sent_at: Monotonic,
     /// Times sent again.

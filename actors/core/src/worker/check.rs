@@ -3,6 +3,7 @@
 //! Owns: the list. Must never: repair. Used by the property tests and the simulator. Next: `tests/`.
 
 use super::WorkerMachine;
+use super::apart::LOST_ALONE;
 use super::book::{Phase, ShardBook};
 use super::drain::Stage;
 use super::timers::Timer;
@@ -32,19 +33,25 @@ impl WorkerMachine {
             "a draining worker asks nobody"
         );
         let mut timers = usize::from(self.stage == Stage::Working);
-        for ((id, token), until) in &self.apart.running {
+        for ((id, token), run) in &self.apart.running {
             assert!(
-                self.timers.has(*until, Timer::Apart(*id, *token)),
+                self.timers.has(run.until, Timer::Apart(*id, *token)),
                 "the place for one is given up some day"
             );
             timers += 1;
         }
-        for shard in &self.apart.offered {
+        if let Some(at) = self.apart.settle_at {
+            assert!(self.timers.has(at, Timer::ApartSettled), "a choice is made some day");
+            timers += 1;
+        }
+        for (shard, lost) in &self.apart.offered {
             let book = self.books.get(usize::from(shard.0));
             let is_open = book
                 .and_then(|book| book.offer.as_ref())
-                .is_some_and(|offer| offer.apart);
+                .is_some_and(|offer| offer.apart == *lost);
             assert!(is_open, "the place for one is kept for an open offer");
+            let is_beside = *lost >= LOST_ALONE && self.apart.offered.len() > 1;
+            assert!(!is_beside, "what lost more workers is asked for alone");
         }
         for (number, book) in self.books.iter().enumerate() {
             let shard = ShardId(number as u16);

@@ -9,7 +9,7 @@ use super::io::WorkerEffect;
 use super::timers::Timer;
 use crate::ids::{OfferId, ShardId, ShardOwner};
 use crate::job::Delivery;
-use crate::lease_manager::io::Grant;
+use crate::lease_manager::io::{Grant, Suspect};
 use crate::time::{Monotonic, Span};
 
 /// An answer to an offer.
@@ -18,7 +18,7 @@ pub(super) struct Answer {
     pub(super) grants: Vec<Grant>,
     pub(super) waited: Span,
     pub(super) more: bool,
-    pub(super) apart: bool,
+    pub(super) apart: Option<Suspect>,
 }
 
 impl WorkerMachine {
@@ -53,7 +53,9 @@ impl WorkerMachine {
         if let Some(asked) = asked {
             let idle = asked.waits && !granted_some;
             // A place that was offered in vain is not offered again at once.
-            self.note_apart(shard, answer.apart && (granted_apart || !asked.apart));
+            let may_ask = |first: &Suspect| granted_apart || first.lost > asked.apart;
+            let first = answer.apart.filter(|first| asked.apart == 0 || may_ask(first));
+            self.note_apart(now, shard, first);
             self.after_answer(now, shard, granted_some && answer.more, idle, effects);
         }
     }
@@ -101,8 +103,9 @@ impl WorkerMachine {
         };
         self.timers
             .move_to(&mut run.lease_at, Some(ends_at), Timer::Lease(id, token));
-        if grant.job.has_lost_a_worker() {
-            self.begin_apart(now, (id, token));
+        match grant.job.workers_lost() {
+            0 => {}
+            lost => self.begin_apart(now, (id, token), lost),
         }
         match grant.job.spec.delivery {
             Delivery::AtLeastOnce => {

@@ -5,7 +5,7 @@
 
 use crate::ids::{BeatId, JobId, OfferId, ShardId, ShardOwner, Token};
 use crate::job::Outcome;
-use crate::lease_manager::io::{Grant, Recorded, Renewal};
+use crate::lease_manager::io::{Grant, Recorded, Renewal, Suspect};
 use crate::name::Name;
 use crate::time::Span;
 
@@ -26,8 +26,8 @@ pub enum WorkerInput {
         waited: Span,
         /// More is ready there.
         more: bool,
-        /// Jobs whose worker was lost wait for their turn there.
-        apart: bool,
+        /// First of the jobs whose worker was lost that wait for their turn there.
+        apart: Option<Suspect>,
     },
     /// Leases confirmed; counted from when the heartbeat was sent.
     Renewed {
@@ -106,8 +106,9 @@ pub enum WorkerEffect {
         queues: Vec<Name>,
         /// To be kept while there is nothing, and answered then.
         waits: bool,
-        /// One of the jobs whose worker was lost before may be among the grants.
-        apart: bool,
+        /// The worst of the jobs whose worker was lost before may be among the grants if it lost at most so
+        /// many; 0: none of them.
+        apart: u32,
     },
     /// Renew.
     SendHeartbeat {

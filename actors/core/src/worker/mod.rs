@@ -146,7 +146,8 @@ impl WorkerMachine {
                 Timer::Offer(shard) => self.on_offer_due(now, shard, effects),
                 Timer::Outcomes(shard) => self.on_outcomes_due(now, shard, effects),
                 Timer::HandBacks(shard) => self.on_hand_backs_due(now, shard, effects),
-                Timer::Apart(id, token) => self.on_apart_due((id, token)),
+                Timer::Apart(id, token) => self.on_apart_due(now, (id, token)),
+                Timer::ApartSettled => self.on_apart_settled(),
                 Timer::Sweep => self.on_sweep_due(now),
             }
         }

@@ -91,7 +91,7 @@ impl WorkerMachine {
             slots,
             promised: slots,
             waits,
-            apart: !waits && self.take_apart(shard),
+            apart: if waits { 0 } else { self.take_apart(shard) },
             sent_at: now,
             repeats: 0,
             repeat_at: None,
@@ -109,7 +109,7 @@ impl WorkerMachine {
         let (queues, apart) = (self.config.queues.clone(), offer.apart);
         let Some(book) = self.book_mut(shard) else { return };
         book.hinted = false;
-        book.apart_waits &= !apart;
+        book.apart_waits = book.apart_waits.filter(|_| apart == 0);
         book.asked_at = Some(now);
         book.offer = Some(offer);
         effects.push(WorkerEffect::SendOffer {
@@ -143,7 +143,7 @@ impl WorkerMachine {
             slots: 0,
             queues,
             waits: false,
-            apart: false,
+            apart: 0,
         });
     }
 
@@ -245,7 +245,7 @@ impl WorkerMachine {
                 slots,
                 queues,
                 waits: false,
-                apart: false,
+                apart: 0,
             });
         }
     }
@@ -253,7 +253,7 @@ impl WorkerMachine {
     /// An offer that is not answered keeps the place for one from nobody.
     fn withdraw_apart(&mut self, shard: ShardId) {
         if let Some(offer) = self.book_mut(shard).and_then(|book| book.offer.as_mut()) {
-            offer.apart = false;
+            offer.apart = 0;
         }
         self.end_apart_offer(shard);
     }

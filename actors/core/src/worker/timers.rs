@@ -24,6 +24,8 @@ pub(super) enum Timer {
     HandBacks(ShardId),
     /// A job that runs apart has done so for long enough.
     Apart(JobId, Token),
+    /// Every shard had time to say which jobs it has that run apart.
+    ApartSettled,
     /// Every shard is to be asked.
     Sweep,
 }

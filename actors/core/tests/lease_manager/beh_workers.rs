@@ -60,7 +60,7 @@ impl Pair {
                     grants,
                     waited: Span::ZERO,
                     more: false,
-                    apart: false,
+                    apart: None,
                 });
             }
             WorkerEffect::SendHeartbeat { beat, held, .. } => {

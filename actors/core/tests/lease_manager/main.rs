@@ -8,6 +8,7 @@ mod support;
 
 mod attempts;
 mod beh;
+mod beh_apart;
 mod beh_workers;
 mod histories_keys;
 mod histories_leases;

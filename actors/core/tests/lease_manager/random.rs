@@ -168,7 +168,7 @@ impl World {
             slots,
             queues: Vec::new(),
             waits: true,
-            apart: false,
+            apart: 0,
         });
     }
 

@@ -16,7 +16,7 @@ fn wait(leases: &mut Leases, worker: &WorkerId, offer: u64, slots: u32, queues: 
         slots,
         queues: queues.iter().map(|queue| name(queue)).collect(),
         waits: true,
-        apart: false,
+        apart: 0,
     });
     grants(leases).is_empty()
 }

@@ -14,6 +14,11 @@ use fencepost_core::ids::{Epoch, Token};
 pub enum Event {
     /// A worker with room is hinted and its offer arrives.
     Ask(usize),
+    /// A worker with room asks until it has the job that lost a worker: the shard says that it waits, a moment
+    /// passes in which all shards can say so, and the place is offered.
+    AskApart(usize),
+    /// A moment passes; what is sent is under way.
+    Moment,
     /// A message arrives at its worker, or at the newest owner.
     Deliver(u64),
     /// The same, and it will come once more.
@@ -99,10 +104,11 @@ impl World {
             }
         }
         for node in self.present() {
-            let life = (node, self.nodes[node].boot);
-            let idle = self.nodes[node].machine.used() == 0 && !self.nodes[node].draining;
-            events.extend((idle && self.wire.offer_of(life).is_none()).then_some(Event::Ask(node)));
+            let may_ask = self.may_ask(node);
+            events.extend(may_ask.then_some(Event::Ask(node)));
+            events.extend((may_ask && self.waits_apart()).then_some(Event::AskApart(node)));
         }
+        events.extend(self.waits_for_a_moment().then_some(Event::Moment));
     }
 
     fn events_of_runs(&self, events: &mut Vec<Event>) {

@@ -52,7 +52,7 @@ fn at_least_once_with_keys_holds_to_depth_eight() {
     holds(
         "at least once, keys",
         Scope::all(Delivery::AtLeastOnce, GuardKind::Keys, 2, 8),
-        400_000,
+        600_000,
     );
 }
 
@@ -62,7 +62,7 @@ fn at_least_once_with_tokens_holds_to_depth_eight() {
     holds(
         "at least once, tokens",
         Scope::all(Delivery::AtLeastOnce, GuardKind::Tokens, 2, 8),
-        400_000,
+        600_000,
     );
 }
 
@@ -72,7 +72,7 @@ fn at_most_once_holds_to_depth_eight() {
     holds(
         "at most once",
         Scope::all(Delivery::AtMostOnce, GuardKind::Nothing, 2, 8),
-        150_000,
+        300_000,
     );
 }
 
@@ -80,7 +80,7 @@ fn at_most_once_holds_to_depth_eight() {
 #[test]
 fn offers_that_wait_hold_to_depth_eight() {
     let scope = Scope::all(Delivery::AtLeastOnce, GuardKind::Keys, 2, 8);
-    holds("offers that wait", Scope { slots: 2, ..scope }, 200_000);
+    holds("offers that wait", Scope { slots: 2, ..scope }, 600_000);
 }
 
 /// Only lost and late words of one worker: what it says about attempts that were reaped while it
@@ -95,7 +95,7 @@ fn late_words_hold_to_depth_eleven() {
     };
     let scope = Scope::all(Delivery::AtLeastOnce, GuardKind::Keys, 3, 11);
     let lone = true;
-    holds("late words", Scope { budget, lone, ..scope }, 180_000);
+    holds("late words", Scope { budget, lone, ..scope }, 350_000);
 }
 
 /// Only new owners, known and unknown to the old ones, and commits that hang.
@@ -110,7 +110,7 @@ fn owners_hold_to_depth_nine() {
         ..Budget::default()
     };
     let scope = Scope::all(Delivery::AtMostOnce, GuardKind::Nothing, 3, 9);
-    holds("owners", Scope { budget, ..scope }, 200_000);
+    holds("owners", Scope { budget, ..scope }, 500_000);
 }
 
 /// A worker that was not heard for longer than a lease, a client that cancels and a new owner, all in
@@ -125,5 +125,5 @@ fn expiry_cancel_and_new_owner_hold_to_depth_ten() {
         ..Budget::default()
     };
     let scope = Scope::all(Delivery::AtLeastOnce, GuardKind::Keys, 3, 10);
-    holds("expiry, cancel, new owner", Scope { budget, ..scope }, 150_000);
+    holds("expiry, cancel, new owner", Scope { budget, ..scope }, 500_000);
 }

@@ -5,6 +5,7 @@
 use crate::make;
 use fencepost_core::ids::{JobId, Slot, WorkerId};
 use fencepost_core::job::{Delivery, JobSpec, RetryPolicy};
+use fencepost_core::limits;
 use fencepost_core::name::Name;
 use fencepost_core::time::Span;
 use std::sync::Arc;
@@ -15,6 +16,9 @@ pub const LEASE: Span = Span::from_secs(30);
 pub const HEARTBEAT: Span = Span::from_secs(10);
 /// Time passes in steps of this length.
 pub const STEP: Span = Span::from_secs(5);
+/// A short time: what lost a worker is due again after it, and a worker has heard every shard.
+pub const MOMENT: Span = Span::from_millis(limits::APART_SETTLE_MS);
+const _: () = assert!(limits::WORKER_LOST_WAIT_MS <= limits::APART_SETTLE_MS && MOMENT.0 < STEP.0);
 
 /// What is explored.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +138,8 @@ impl Scope {
         self.fault == Some(fault)
     }
 
-    /// What the job is. Waits between attempts are nil, so that histories are short.
+    /// What the job is. Waits between attempts are nil, so that histories are short; but for the one after a lost
+    /// worker, which is everybody's.
     pub fn spec(&self) -> JobSpec {
         JobSpec {
             retry: RetryPolicy {

@@ -24,7 +24,7 @@ pub enum Packet {
 /// What a worker says.
 #[derive(Clone, Debug, Hash)]
 pub enum FromWorker {
-    Offer(OfferId, u32, bool, bool),
+    Offer(OfferId, u32, bool, u32),
     Heartbeat(BeatId, Vec<(JobId, Token)>),
     Begin(JobId, Token),
     Outcomes(Vec<(JobId, Token, Outcome)>),
@@ -80,6 +80,15 @@ impl Wire {
             _ => None,
         });
         offers.max().map(|(_, id)| id)
+    }
+
+    /// The newest answer to an offer of a worker's life.
+    pub fn answer_of(&self, life: Life) -> Option<u64> {
+        let answers = self.packets().filter_map(|(id, packet)| match packet {
+            Packet::ToWorker(to, WorkerInput::Granted { offer, .. }) if *to == life => Some((*offer, id)),
+            _ => None,
+        });
+        answers.max().map(|(_, id)| id)
     }
 
     /// Forgets what cannot arrive any more: messages to a life that has ended.

@@ -6,12 +6,12 @@
 use crate::events::Event;
 use crate::nodes::Node;
 use crate::resource::{Resource, Run};
-use crate::scope::{Budget, HEARTBEAT, STEP, Scope, job_id, shared};
+use crate::scope::{Budget, HEARTBEAT, MOMENT, STEP, Scope, job_id, shared};
 use crate::shell::{Shell, Word};
 use crate::store::Store;
 use crate::wire::{Packet, Wire};
 use fencepost_core::ids::{BeatId, Epoch, ShardId, Token};
-use fencepost_core::job::{Delivery, JobState};
+use fencepost_core::job::{Delivery, Job, JobState};
 use fencepost_core::lease_manager::io::{CreateItem, LeaseInput};
 use fencepost_core::machine::ReplyTo;
 use fencepost_core::time::{Monotonic, Now, Span, StoreTime};
@@ -101,6 +101,8 @@ impl World {
     pub fn apply(&mut self, event: Event) -> Result<(), String> {
         match event {
             Event::Ask(node) => self.ask(node)?,
+            Event::AskApart(node) => self.ask_apart(node)?,
+            Event::Moment => self.pass(MOMENT, |_| true, true)?,
             Event::Deliver(id) => self.deliver(id, self.newest(), false)?,
             Event::DeliverTwice(id) => {
                 self.spend(|budget| &mut budget.doubles);
@@ -163,6 +165,46 @@ impl World {
         }
     }
 
+    /// The job is held back because it lost a worker.
+    pub fn waits_apart(&self) -> bool {
+        let lost = self.store.job().is_some_and(Job::has_lost_a_worker);
+        lost && self.store.standing().is_some_and(|now| now.state == JobState::Waiting)
+    }
+
+    /// Within a moment it is due, or a worker with room has waited for long enough to ask for it.
+    pub fn waits_for_a_moment(&self) -> bool {
+        let soon = self.now + MOMENT;
+        let wakes = |node: usize| self.nodes[node].machine.next_wake().is_some_and(|at| at <= soon);
+        self.waits_apart() && (self.lies_ahead() || self.present().any(|node| self.may_ask(node) && wakes(node)))
+    }
+
+    /// It has room, and no offer of it is under way.
+    pub fn may_ask(&self, node: usize) -> bool {
+        let life = (node, self.nodes[node].boot);
+        let idle = self.nodes[node].machine.used() == 0 && !self.nodes[node].draining;
+        idle && self.wire.offer_of(life).is_none()
+    }
+
+    fn lies_ahead(&self) -> bool {
+        let now = self.time().store;
+        self.wait_rows().iter().any(|(row, _)| row.at > now)
+    }
+
+    fn ask_apart(&mut self, node: usize) -> Result<(), String> {
+        for _ in 0..3 {
+            self.ask(node)?;
+            let life = (node, self.nodes[node].boot);
+            if let Some(answer) = self.wire.answer_of(life).filter(|_| self.waits_apart()) {
+                self.deliver(answer, None, false)?;
+            }
+            if !self.waits_apart() {
+                break;
+            }
+            self.pass(MOMENT, |_| true, true)?;
+        }
+        Ok(())
+    }
+
     fn deliver(&mut self, id: u64, owner: Option<Epoch>, hangs: bool) -> Result<(), String> {
         match (self.wire.take(id), owner) {
             (Some(Packet::ToWorker(life, input)), _) => self.step_node(life.0, input),
@@ -206,7 +248,7 @@ impl World {
     fn pass(&mut self, span: Span, nodes: impl Fn(usize) -> bool, owners: bool) -> Result<(), String> {
         let end = self.now + span;
         while self.now < end {
-            self.now = self.now + STEP;
+            self.now = self.now + STEP.min(span);
             if owners {
                 for epoch in self.owners.iter().map(|shell| shell.epoch).collect::<Vec<_>>() {
                     self.tick_owner(epoch)?;

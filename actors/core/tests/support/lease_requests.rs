@@ -99,20 +99,14 @@ impl Leases {
     /// From a worker that runs a job apart already.
     pub fn offer_without_place(&mut self, worker: &WorkerId, slots: u32) -> Vec<Grant> {
         self.offers += 1;
-        self.offer_with(worker, (self.offers, false), slots, &[])
+        self.offer_with(worker, (self.offers, 0), slots, &[])
     }
 
     pub fn offer_as(&mut self, worker: &WorkerId, offer: u64, slots: u32, queues: &[&str]) -> Vec<Grant> {
-        self.offer_with(worker, (offer, true), slots, queues)
+        self.offer_with(worker, (offer, u32::MAX), slots, queues)
     }
 
-    fn offer_with(
-        &mut self,
-        worker: &WorkerId,
-        (offer, apart): (u64, bool),
-        slots: u32,
-        queues: &[&str],
-    ) -> Vec<Grant> {
+    fn offer_with(&mut self, worker: &WorkerId, (offer, apart): (u64, u32), slots: u32, queues: &[&str]) -> Vec<Grant> {
         let (worker, offer) = (worker.clone(), OfferId(offer));
         let queues = queues.iter().map(|queue| Name::new(queue).unwrap()).collect();
         self.step(LeaseInput::Offer {

@@ -3,7 +3,9 @@
 use super::*;
 use crate::ids::WorkerId;
 use crate::job::{AttemptRecord, AttemptResult};
-use crate::limits::APART_MS;
+use crate::lease_manager::io::Suspect;
+use crate::limits::{APART_ALONE_MS, APART_MS, APART_SETTLE_MS};
+use std::cmp::Reverse;
 
 /// Offers since last looked at: shard, number, whether it waits, whether it has the place for such a job.
 fn offered(bench: &mut Bench) -> Vec<(ShardId, OfferId, bool, bool)> {
@@ -14,7 +16,7 @@ fn offered(bench: &mut Bench) -> Vec<(ShardId, OfferId, bool, bool)> {
             waits,
             apart,
             ..
-        } => Some((*shard, *offer, *waits, *apart)),
+        } => Some((*shard, *offer, *waits, *apart > 0)),
         _ => None,
     });
     let with = offers.iter().filter(|(.., apart)| *apart);
@@ -22,8 +24,26 @@ fn offered(bench: &mut Bench) -> Vec<(ShardId, OfferId, bool, bool)> {
     offers
 }
 
+fn first(lost: u32) -> Option<Suspect> {
+    (lost > 0).then_some(Suspect {
+        lost,
+        unevenness: Reverse(Span::ZERO),
+        granted_at: StoreTime(0),
+    })
+}
+
+/// So that every shard could say whom it has.
+fn settle(bench: &mut Bench) {
+    bench.pass(Span::from_millis(APART_SETTLE_MS));
+}
+
 /// Nothing is granted; `waiting` says whether such jobs wait there.
 fn answer(bench: &mut Bench, shard: ShardId, offer: OfferId, waiting: bool) {
+    answer_with(bench, shard, offer, u32::from(waiting));
+}
+
+/// The first that waits there lost so many workers.
+fn answer_with(bench: &mut Bench, shard: ShardId, offer: OfferId, lost: u32) {
     let from = ShardOwner { shard, ..owner(1) };
     bench.put(WorkerInput::Granted {
         from,
@@ -31,7 +51,7 @@ fn answer(bench: &mut Bench, shard: ShardId, offer: OfferId, waiting: bool) {
         grants: vec![],
         waited: Span::ZERO,
         more: false,
-        apart: waiting,
+        apart: first(lost),
     });
 }
 
@@ -75,6 +95,8 @@ fn suspect(number: u64, sequence: u64) -> Grant {
 fn beh_r02_one_shard_at_a_time_is_offered_the_place_and_each_gets_its_turn() {
     let mut bench = Bench::new(8, 3);
     (0..3).for_each(|shard| bench.put(WorkerInput::ReadyHint(ShardId(shard))));
+    assert!(answered(&mut bench, true).is_empty(), "not before all could say");
+    settle(&mut bench);
     let mut places = answered(&mut bench, true);
     places.sort_unstable();
     assert_eq!(places, [0, 1, 2], "each once, and no spin where nothing came of it");
@@ -126,7 +148,7 @@ fn starts_of(count: u64) -> Vec<Monotonic> {
                 grants: if is_granted { vec![grant] } else { Vec::new() },
                 waited: Span::ZERO,
                 more: false,
-                apart: true,
+                apart: first(1),
             });
             if is_granted {
                 starts.push(bench.now);
@@ -153,7 +175,10 @@ fn next_place(bench: &mut Bench) -> OfferId {
     loop {
         let mut offers = offered(bench);
         offers.retain(|(_, _, waits, _)| !waits);
-        assert!(!offers.is_empty(), "it asks");
+        if offers.is_empty() {
+            settle(bench);
+            continue;
+        }
         if let Some((_, offer, ..)) = offers.iter().find(|(.., apart)| *apart) {
             return *offer;
         }
@@ -176,7 +201,7 @@ fn beh_r02_those_that_end_at_once_let_no_two_run_together() {
             grants: vec![grant.clone()],
             waited: Span::ZERO,
             more: false,
-            apart: true,
+            apart: first(1),
         });
         assert!(answered(&mut bench, true).is_empty(), "one at a time");
         bench.finish(key(&grant));
@@ -186,17 +211,21 @@ fn beh_r02_those_that_end_at_once_let_no_two_run_together() {
 #[test]
 fn beh_r02_a_silent_shard_keeps_the_place_from_nobody() {
     let mut bench = Bench::new(8, 2);
-    bench.put(WorkerInput::ReadyHint(ShardId(0)));
-    let offers = offered(&mut bench);
-    let (silent, ..) = *offers.iter().find(|(.., apart)| *apart).unwrap();
-    let (other, number, ..) = *offers.iter().find(|(.., apart)| !*apart).unwrap();
+    (0..2).for_each(|shard| bench.put(WorkerInput::ReadyHint(ShardId(shard))));
+    assert!(answered(&mut bench, true).is_empty());
+    let silent = ShardId(0);
     bench.put(WorkerInput::ShardAway(silent));
-    answer(&mut bench, other, number, true);
-    let again = offered(&mut bench);
-    assert!(
-        again.iter().any(|(shard, .., apart)| *shard == other && *apart),
-        "{again:?}"
-    );
+    settle(&mut bench);
+    let mut places = Vec::new();
+    for _ in 0..9 {
+        let mut offers = offered(&mut bench);
+        offers.retain(|(shard, _, waits, _)| *shard != silent && !waits);
+        for (shard, offer, _, apart) in offers {
+            places.extend(apart.then_some(shard.0));
+            answer(&mut bench, shard, offer, true);
+        }
+    }
+    assert_eq!(places, [1]);
 }
 
 #[test]
@@ -219,9 +248,10 @@ fn beh_r02_what_is_called_back_for_such_a_job_does_not_wait_again() {
             grants: grants(shard.0),
             waited: Span::ZERO,
             more: false,
-            apart: *shard == ShardId(1),
+            apart: first(u32::from(*shard == ShardId(1))),
         });
     }
+    settle(&mut bench);
     let mut places = Vec::new();
     for _ in 0..20 {
         let mut sent = offered(&mut bench);
@@ -233,4 +263,48 @@ fn beh_r02_what_is_called_back_for_such_a_job_does_not_wait_again() {
     }
     assert_eq!(places.first(), Some(&1));
     assert!(offered(&mut bench).is_empty(), "it comes to rest");
+}
+
+/// Answers all offers but those that wait, each shard with the workers that its first one lost.
+fn told(bench: &mut Bench, lost: [u32; 2]) -> Vec<(ShardId, OfferId)> {
+    let mut places = Vec::new();
+    loop {
+        let mut offers = offered(bench);
+        offers.retain(|(_, _, waits, _)| !waits);
+        if offers.is_empty() {
+            return places;
+        }
+        for (shard, offer, _, apart) in offers {
+            match apart {
+                true => places.push((shard, offer)),
+                false => answer_with(bench, shard, offer, lost[usize::from(shard.0)]),
+            }
+        }
+    }
+}
+
+#[test]
+fn beh_r02_the_shard_with_the_worst_suspect_is_asked_first() {
+    let mut bench = Bench::new(8, 2);
+    (0..2).for_each(|shard| bench.put(WorkerInput::ReadyHint(ShardId(shard))));
+    assert!(told(&mut bench, [1, 2]).is_empty());
+    settle(&mut bench);
+    let places = told(&mut bench, [1, 2]);
+    assert_eq!(places.iter().map(|(shard, _)| shard.0).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn beh_r02_what_lost_two_workers_waits_for_other_suspects_but_not_for_ever() {
+    let (mut bench, offer) = Bench::asked(4);
+    let mut long = suspect(1, 1);
+    long.length = Span::from_secs(3_600);
+    bench.grant(offer, vec![long], Span::ZERO);
+    bench.put(WorkerInput::ReadyHint(ShardId(0)));
+    assert!(told(&mut bench, [2, 0]).is_empty());
+    for _ in 1..APART_ALONE_MS / 1_000 {
+        bench.pass(Span::from_secs(1));
+        assert!(told(&mut bench, [2, 0]).is_empty(), "the other still runs");
+    }
+    bench.pass(Span::from_secs(1));
+    assert_eq!(told(&mut bench, [2, 0]).len(), 1);
 }

@@ -27,7 +27,7 @@ fn hinted_shards_are_asked_in_turn() {
             grants: vec![],
             waited: Span::ZERO,
             more: true,
-            apart: false,
+            apart: None,
         });
     }
     let (first, later) = order.split_at(3);
@@ -47,7 +47,7 @@ fn f8_a_lost_hint_is_made_good_by_the_sweep() {
             grants: vec![],
             waited: Span::ZERO,
             more: false,
-            apart: false,
+            apart: None,
         });
     }
     assert!(bench.offers().is_empty(), "an idle worker is quiet");
@@ -168,7 +168,7 @@ fn f14_the_grants_of_a_second_owner_for_one_offer_go_back() {
         grants: vec![twin.clone()],
         waited: Span::ZERO,
         more: false,
-        apart: false,
+        apart: None,
     });
     assert_eq!(bench.starts().len(), 1);
     assert_eq!(bench.hand_backs(), vec![vec![key(&twin)]]);

@@ -75,7 +75,7 @@ impl Bench {
             grants,
             waited,
             more: false,
-            apart: false,
+            apart: None,
         });
     }
 

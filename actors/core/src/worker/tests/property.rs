@@ -176,7 +176,7 @@ impl World {
             grants,
             waited,
             more: count > 3,
-            apart: false,
+            apart: None,
         });
     }
 

@@ -14,7 +14,7 @@ fn answer(bench: &mut Bench, (shard, offer): (ShardId, OfferId), grants: Vec<Gra
         grants,
         waited: Span::ZERO,
         more: false,
-        apart: false,
+        apart: None,
     });
 }
 
@@ -25,7 +25,7 @@ fn waiting(bench: &mut Bench) -> Vec<(ShardId, OfferId, u32)> {
             offer,
             slots,
             waits: true,
-            apart: false,
+            apart: 0,
             ..
         } => Some((*shard, *offer, *slots)),
         _ => None,
@@ -98,7 +98,7 @@ fn what_waits_comes_back_when_another_shard_starves() {
         grants,
         waited: Span::ZERO,
         more: true,
-        apart: false,
+        apart: None,
     });
     let (shard, offer, slots) = bench.offers()[0];
     assert_eq!((shard, slots), (ShardId(0), 2), "all that is free");
@@ -108,7 +108,7 @@ fn what_waits_comes_back_when_another_shard_starves() {
         grants: vec![plain(2, 2), plain(3, 3)],
         waited: Span::ZERO,
         more: true,
-        apart: false,
+        apart: None,
     });
     assert_eq!(bench.offers(), [(ShardId(1), offers[1].1, 0)], "no slot waits in vain");
     answer(&mut bench, (ShardId(1), offers[1].1), NOTHING);
