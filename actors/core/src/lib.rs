@@ -1,10 +1,11 @@
 //! Fencepost's decisions, and nothing else: no clock, no randomness, no IO, no async.
 //!
 //! Start at `shard.rs` (what is stepped), then `scheduler_shard/` (when), `lease_manager/` (who),
-//! `worker/` (the other end of a lease). Types that all parts share: `job.rs`, `schedule.rs`,
-//! `fate.rs`, `row.rs`, `machine.rs`, `ids.rs`, `time.rs`, `limits/mod.rs`.
+//! `worker/` (the other end of a lease), `coordinator/` (which node owns what). Types that all parts
+//! share: `job.rs`, `schedule.rs`, `fate.rs`, `row.rs`, `machine.rs`, `ids.rs`, `time.rs`, `limits/mod.rs`.
 
 pub mod calendar;
+pub mod coordinator;
 pub mod cron;
 pub mod crontab;
 pub mod duration;
