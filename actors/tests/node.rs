@@ -32,6 +32,8 @@ mod away;
 mod clock;
 #[path = "node/figures.rs"]
 mod figures;
+#[path = "node/flights.rs"]
+mod flights;
 #[path = "support/requests.rs"]
 mod requests;
 #[path = "node/room.rs"]

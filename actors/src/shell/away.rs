@@ -46,10 +46,11 @@ impl ShardActor {
         }
     }
 
-    /// The same once the batch in flight has waited for so long.
+    /// The same once the oldest batch on its way has waited for so long.
     pub(super) fn tell_unknown_after(&mut self, patience: Span) {
         let now = self.parts.clock.mono();
-        let waited = self.open.as_ref().map(|open| now.since(open.sent_at));
+        let first = self.open.as_ref().and_then(|open| open.flights.front());
+        let waited = first.map(|flight| now.since(flight.sent_at));
         if waited.is_some_and(|waited| waited >= patience) {
             self.tell_unknown();
         }

@@ -1,4 +1,4 @@
-//! The ShardLog: numbers batches, merges steps while one commit is in flight, holds effects back.
+//! The ShardLog: numbers batches, merges steps while commits are in flight, holds effects back.
 //!
 //! Owns: the order "durable before visible" (PROTOCOL F2, F3). Must never: do IO or know a machine.
 //! A batch gets its number when it is sealed and keeps its bytes until the store has answered for
@@ -67,13 +67,13 @@ impl<E> CommitLog<E> {
         Vec::new()
     }
 
-    /// The batch to commit now, if none is in flight: seals what was merged meanwhile. The caller
-    /// commits it and answers with `durable`, or ends.
-    pub fn next_to_commit(&mut self) -> Option<Rc<Sealed>> {
-        if self.sealed.is_empty() {
+    /// The batch to commit after the first `sent` ones, which are on their way: seals what was merged
+    /// meanwhile. The caller commits it and answers with `durable`, in order, or ends.
+    pub fn next_to_commit(&mut self, sent: usize) -> Option<Rc<Sealed>> {
+        if self.sealed.len() <= sent {
             self.seal();
         }
-        self.sealed.front().cloned()
+        self.sealed.get(sent).cloned()
     }
 
     /// Batch `number` is durable: returns the effects that waited for it.
@@ -167,7 +167,7 @@ mod tests {
     fn f03_an_answer_that_wrote_nothing_waits_for_the_batch_it_read() {
         let mut log = CommitLog::new();
         assert!(log.stamp(write(), vec!["created"]).is_empty());
-        let first = log.next_to_commit().unwrap();
+        let first = log.next_to_commit(0).unwrap();
         assert!(
             log.stamp(Vec::new(), vec!["replay"]).is_empty(),
             "it read what is in flight"
@@ -180,15 +180,15 @@ mod tests {
     fn f02_a_batch_keeps_its_number_and_bytes_until_it_is_settled() {
         let mut log = CommitLog::new();
         log.stamp(write(), vec![1]);
-        let first = log.next_to_commit().unwrap();
+        let first = log.next_to_commit(0).unwrap();
         log.stamp(write(), vec![2]);
-        let again = log.next_to_commit().unwrap();
+        let again = log.next_to_commit(0).unwrap();
         assert!(
             Rc::ptr_eq(&first, &again),
             "unknown is settled by sending the same bytes again"
         );
         assert_eq!(log.durable(first.number), [1]);
-        let second = log.next_to_commit().unwrap();
+        let second = log.next_to_commit(0).unwrap();
         assert_eq!(second.number, BatchNo(2));
         assert_eq!(log.durable(second.number), [2]);
         assert!(log.is_idle());
@@ -198,11 +198,11 @@ mod tests {
     fn effects_keep_their_order_over_batches() {
         let mut log = CommitLog::new();
         log.stamp(write(), vec![1]);
-        let first = log.next_to_commit().unwrap();
+        let first = log.next_to_commit(0).unwrap();
         log.stamp(write(), vec![2]);
         log.stamp(Vec::new(), vec![3]);
         assert_eq!(log.durable(first.number), [1]);
-        let second = log.next_to_commit().unwrap();
+        let second = log.next_to_commit(0).unwrap();
         assert_eq!(log.durable(second.number), [2, 3]);
     }
 
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(log.sealed().count(), 2, "four of nine each, one is still gathered");
         assert!(log.sealed().all(|batch| batch.writes.len() == 4));
         assert!(log.backlog_bytes() > 9 * quarter, "back-pressure sees the bytes");
-        let first = log.next_to_commit().unwrap();
+        let first = log.next_to_commit(0).unwrap();
         assert_eq!(log.durable(first.number), [0, 1, 2, 3]);
         assert!(log.backlog_bytes() < 6 * quarter);
     }

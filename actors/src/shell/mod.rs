@@ -7,6 +7,7 @@ mod away;
 mod careful;
 mod fates;
 pub mod fetch;
+mod flight;
 mod gather;
 mod inbox;
 pub mod load;

@@ -1,31 +1,26 @@
 //! One epoch of an open shard: stepping, committing, time.
 //!
-//! Owns: the loop "step at once, merge while one commit is in flight, release when durable". Must
+//! Owns: the loop "step at once, stamp, release when durable". Must
 //! never: fire on a time that the store has not stated (PROTOCOL F20). Next: `log.rs`,
-//! `release.rs`.
+//! `flight.rs`, `release.rs`.
 
 #[cfg(madsim)]
 use crate::planted::{self, Bug};
-use crate::shell::away::ANSWER_PATIENCE;
+use crate::shell::flight::Flight;
 use crate::shell::inbox::Waiting;
 use crate::shell::load::Loaded;
-use crate::shell::log::{CommitLog, Sealed};
+use crate::shell::log::CommitLog;
 use crate::shell::overlay::Overlay;
-use crate::shell::shard_actor::{REOPEN_CAP, REOPEN_FIRST, ShardActor};
+use crate::shell::shard_actor::{REOPEN_CAP, ShardActor};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::ids::{BatchNo, Scope, ShardOwner};
-use fencepost_core::machine::{Expect, Out, Wake, Write};
-use fencepost_core::refusal::storage_full;
-use fencepost_core::row::Row;
+use fencepost_core::machine::{Out, Wake};
 use fencepost_core::scheduler_shard::OpenRefused;
 use fencepost_core::shard::{Shard, ShardEffect, ShardFacts, ShardInput};
 use fencepost_core::time::{Monotonic, Now, Span, StoreTime};
-use fencepost_storage::codec::encode_batch;
-use fencepost_storage::store::{Commit, Committed, Stated, StoreError};
+use fencepost_storage::store::{Stated, StoreError};
 use futures_util::FutureExt;
 use std::collections::VecDeque;
-use std::rc::Rc;
-use std::sync::Arc;
 
 /// How old a stated time may be for a step to use it.
 const STATED_FRESH: Span = Span::from_millis(1);
@@ -33,10 +28,6 @@ const STATED_FRESH: Span = Span::from_millis(1);
 const DOUBT_POLL: Span = Span::from_secs(1);
 /// Longest pause between questions while the store's clock stands still (held after a step back, F20).
 const HELD_POLL: Span = Span::from_secs(1);
-/// First pause before a batch is sent again.
-const RESEND_FIRST: Span = Span::from_millis(20);
-/// Longest pause before a batch is sent again.
-const RESEND_CAP: Span = Span::from_secs(1);
 
 /// One epoch of an open shard.
 pub struct OpenShard {
@@ -49,7 +40,7 @@ pub struct OpenShard {
     stated_at: Monotonic,
     /// A timer went off or a commit was answered since: the next step asks anew, so that what follows an
     /// answer is stamped after it.
-    is_stale: bool,
+    pub(super) is_stale: bool,
     /// How long not to ask again: grows while the store's clock stands still.
     held_poll: Span,
     pub(super) inbox: VecDeque<Waiting>,
@@ -58,9 +49,10 @@ pub struct OpenShard {
     pub(super) questions: u64,
     /// The store has not answered for a while: see `away.rs`.
     pub(super) is_away: bool,
-    in_flight: bool,
-    /// When the batch in flight was sent first.
-    pub(super) sent_at: Monotonic,
+    /// Batches sent and not settled, in order.
+    pub(super) flights: VecDeque<Flight>,
+    /// The next look at what is to be sent is on its way.
+    pub(super) kicked: bool,
     steps: u64,
     /// Its opening is replayed and has passed the self-audit.
     pub(crate) is_audited: bool,
@@ -200,8 +192,8 @@ impl ShardActor {
             asking: false,
             questions: 0,
             is_away: false,
-            in_flight: false,
-            sent_at: mono,
+            flights: VecDeque::new(),
+            kicked: false,
             steps: 0,
             is_audited: false,
         }));
@@ -330,101 +322,7 @@ impl ShardActor {
         }
         self.release(at_once, ctx);
         self.release(released, ctx);
-        self.kick(ctx);
-    }
-
-    /// Commits the next batch unless one is in flight.
-    fn kick(&mut self, ctx: &mut Context<ShardActor>) {
-        let Some(open) = self.open.as_mut() else { return };
-        if open.in_flight {
-            return;
-        }
-        let Some(sealed) = open.log.next_to_commit() else {
-            return self.settle();
-        };
-        open.in_flight = true;
-        open.sent_at = self.parts.clock.mono();
-        open.sync_overlay();
-        let batch = match encode_batch(sealed.writes.as_slice(), makes_work(sealed.writes.as_slice())) {
-            Ok(batch) => Arc::new(batch),
-            Err(error) => return self.close(&error.to_string(), ctx),
-        };
-        let commit = Commit {
-            scope: Scope::Shard(open.facts.shard),
-            holder: open.facts.holder,
-            epoch: open.facts.epoch,
-            number: sealed.number,
-            batch,
-        };
-        self.send(sealed, commit, RESEND_FIRST, ctx);
-    }
-
-    fn send(&mut self, sealed: Rc<Sealed>, commit: Commit, pause: Span, ctx: &mut Context<ShardActor>) {
-        let life = self.life;
-        let sending = self.parts.store.commit(commit.clone());
-        ctx.spawn(sending.into_actor(self).map(move |committed, shard, ctx| {
-            if shard.life == life {
-                shard.on_committed(committed, sealed, commit, pause, ctx);
-            }
-        }));
-    }
-
-    fn on_committed(
-        &mut self,
-        committed: Committed,
-        sealed: Rc<Sealed>,
-        commit: Commit,
-        pause: Span,
-        ctx: &mut Context<ShardActor>,
-    ) {
-        match committed {
-            Committed::Committed(_) | Committed::Already(_) => self.on_durable(&sealed, ctx),
-            #[cfg(madsim)]
-            Committed::Unknown(_) if planted::is_planted(Bug::UnknownTakenForDurable) => {
-                self.on_durable(&sealed, ctx);
-            }
-            #[cfg(madsim)]
-            Committed::Unknown(_) if planted::is_planted(Bug::UnknownNeverSentAgain) => {}
-            Committed::Unavailable(reason) | Committed::Unknown(reason) => {
-                tracing::warn!(
-                    shard = self.parts.plan.shard.0,
-                    number = sealed.number.0,
-                    reason,
-                    "commit to be sent again"
-                );
-                self.tell_unknown_after(ANSWER_PATIENCE);
-                self.resend_later(sealed, commit, pause, ctx);
-            }
-            Committed::Conflict(what) => self.close(&format!("conflict: {what}"), ctx),
-            Committed::Stale => self.close("stale epoch", ctx),
-            // Room ran out since the step. A batch sent once and refused was not done, nor was any after it.
-            Committed::Full if pause == RESEND_FIRST => self.close_telling("disk full", storage_full, ctx),
-            Committed::Full => self.close("disk full", ctx),
-        }
-    }
-
-    fn resend_later(&mut self, sealed: Rc<Sealed>, commit: Commit, pause: Span, ctx: &mut Context<ShardActor>) {
-        let life = self.life;
-        let wait = self.parts.clock.sleep(pause);
-        let longer = Span((pause.0 * 2).min(RESEND_CAP.0));
-        ctx.spawn(wait.into_actor(self).map(move |(), shard, ctx| {
-            if shard.life == life {
-                shard.send(sealed, commit, longer, ctx);
-            }
-        }));
-    }
-
-    fn on_durable(&mut self, sealed: &Sealed, ctx: &mut Context<ShardActor>) {
-        let mono = self.parts.clock.mono();
-        let Some(open) = self.open.as_mut() else { return };
-        open.in_flight = false;
-        open.is_stale = true;
-        self.reopen_delay = REOPEN_FIRST;
-        let released = open.log.durable(sealed.number);
-        open.overlay.durable(sealed.number);
-        self.release(released, ctx);
-        self.kick(ctx);
-        self.arm_timer(mono, ctx);
+        self.kick_later(ctx);
     }
 
     pub(crate) fn on_store_error(&mut self, error: StoreError, ctx: &mut Context<ShardActor>) {
@@ -434,7 +332,7 @@ impl ShardActor {
         }
     }
 
-    fn arm_timer(&mut self, mono: Monotonic, ctx: &mut Context<ShardActor>) {
+    pub(super) fn arm_timer(&mut self, mono: Monotonic, ctx: &mut Context<ShardActor>) {
         let Some(open) = self.open.as_ref() else { return };
         let Some(at) = open.wake_at(mono) else { return };
         if let Some((armed, handle)) = self.timer {
@@ -468,18 +366,6 @@ fn why_shut(refusal: &OpenRefused) -> &'static str {
         OpenRefused::NewerZoneData { .. } => "was planned with newer zone data than this build has",
         OpenRefused::SelfAudit(_) => "failed its self-audit",
     }
-}
-
-/// Whether a batch inserts a job or a schedule: such batches are refused on a full disk.
-fn makes_work(writes: &[Write]) -> bool {
-    let inserts = |write: &Write| match write {
-        Write::Put {
-            row: Row::Job(_) | Row::Definition(_),
-            expect,
-        } => *expect == Expect::Absent,
-        Write::Put { .. } | Write::Delete(_) => false,
-    };
-    writes.iter().any(inserts)
 }
 
 /// Renewals may overtake a batch (F3); reads of ranges show nothing to anyone.

@@ -18,7 +18,7 @@ use crate::keys::{chain_key, scope_key};
 use crate::rules::{Group, State};
 use crate::store::{Bytes, Committed, StoreError};
 use fencepost_core::ids::Scope;
-use fencepost_core::limits::{GROUP_BYTES_MAX, GROUP_PATIENCE_PART, GROUP_SPACING_US, MARK_SLOTS};
+use fencepost_core::limits::{GROUP_BYTES_MAX, GROUP_PATIENCE_PART, GROUP_RETURN_US, GROUP_SPACING_US, MARK_SLOTS};
 use fencepost_core::row::ScopeRow;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fjall::{OwnedWriteBatch, PersistMode};
@@ -28,6 +28,9 @@ use std::sync::{Arc, Mutex};
 
 /// Between two groups while few wait, from the beginning of one.
 const GROUP_SPACING: Span = Span(GROUP_SPACING_US);
+
+/// Answered callers come back after so long; a shorter wait for them brings nobody.
+const GROUP_RETURN: Span = Span(GROUP_RETURN_US);
 
 /// What the rules start from: synced rows, and scope rows as of the last group.
 pub(super) struct Current {
@@ -97,8 +100,13 @@ impl Committer {
         let mut waiting = Vec::new();
         let mut not_before = Monotonic(0);
         let time = self.time.clone();
-        while self.queue.take(&mut waiting, || not_before.since(time.mono()).to_std()) {
+        let mut last = 0;
+        while self
+            .queue
+            .take(&mut waiting, last, || not_before.since(time.mono()).to_std())
+        {
             let began = time.mono();
+            last = waiting.len();
             let mut items = waiting.drain(..).peekable();
             while items.peek().is_some() {
                 let mut bytes = 0;
@@ -112,7 +120,8 @@ impl Committer {
             }
             let ended = time.mono();
             let patience = Span(ended.since(began).0 / GROUP_PATIENCE_PART).min(GROUP_SPACING);
-            not_before = (began + GROUP_SPACING).max(ended + patience);
+            let pause = if patience < GROUP_RETURN { Span::ZERO } else { patience };
+            not_before = (began + GROUP_SPACING).max(ended + pause);
         }
         // Not needed for what was acknowledged: a start then has nothing to write again.
         let _ = self.sync_journal();

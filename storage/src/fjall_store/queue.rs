@@ -37,6 +37,8 @@ struct State {
     items: Vec<Item>,
     /// The commit thread sleeps until something is there.
     idle: bool,
+    /// It waits for more callers, until so many items are there.
+    expected: Option<usize>,
     closed: bool,
     broken: Option<String>,
     on_broken: Option<OnBroken>,
@@ -104,17 +106,23 @@ impl Queue {
             None => {
                 state.items.push(item);
                 let wake = std::mem::take(&mut state.idle);
+                let waiting = state.items.len();
+                let complete = state.expected.take_if(|expected| waiting >= *expected).is_some();
                 drop(state);
                 if wake {
                     self.filled.notify_one();
+                }
+                if complete {
+                    self.ended.notify_all();
                 }
             }
         }
     }
 
     /// Waits for items and takes all that wait; false when the store is closed and nothing waits. While
-    /// there is little, more may come for as long as `patience` says.
-    pub(super) fn take(&self, into: &mut Vec<Item>, patience: impl FnOnce() -> Duration) -> bool {
+    /// there is little, more may come for as long as `patience` says, or until as many wait as the last
+    /// group had: then its callers are back, or others have taken their place.
+    pub(super) fn take(&self, into: &mut Vec<Item>, last: usize, patience: impl FnOnce() -> Duration) -> bool {
         let mut state = self.lock();
         while state.items.is_empty() {
             if state.closed || state.broken.is_some() {
@@ -124,15 +132,18 @@ impl Queue {
             state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.idle = false;
-        let has_enough = state.items.iter().map(Item::bytes).sum::<usize>() >= GROUP_ENOUGH_BYTES;
+        let bytes = state.items.iter().map(Item::bytes).sum::<usize>();
+        let has_enough = bytes >= GROUP_ENOUGH_BYTES || state.items.len() >= last;
         let span = if has_enough { Duration::ZERO } else { patience() };
         if !span.is_zero() {
-            let runs = |state: &mut State| !state.closed && state.broken.is_none();
+            state.expected = Some(last);
+            let waits = |state: &mut State| state.expected.is_some() && !state.closed && state.broken.is_none();
             let (back, _) = self
                 .ended
-                .wait_timeout_while(state, span, runs)
+                .wait_timeout_while(state, span, waits)
                 .unwrap_or_else(PoisonError::into_inner);
             state = back;
+            state.expected = None;
         }
         std::mem::swap(&mut state.items, into);
         true
@@ -166,6 +177,54 @@ impl Queue {
         if let Some(report) = report {
             tracing::error!(why, "the store is broken");
             report(why);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test of the engine's own threads")]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+
+    /// Longer than a test may take: whoever waits for it to end hangs.
+    const FOREVER: Duration = Duration::from_secs(3_600);
+
+    fn push(queue: &Queue) {
+        let (answer, _) = channel();
+        queue.push(Item::Repair {
+            writes: Vec::new(),
+            scopes: Vec::new(),
+            answer,
+        });
+    }
+
+    #[test]
+    fn a_group_waits_for_its_last_callers_and_no_longer() {
+        let queue = Arc::new(Queue::new(None));
+        push(&queue);
+        let taker = queue.clone();
+        let taken = std::thread::spawn(move || {
+            let mut items = Vec::new();
+            assert!(taker.take(&mut items, 3, || FOREVER));
+            items.len()
+        });
+        push(&queue);
+        assert!(!taken.is_finished(), "two of three are there");
+        push(&queue);
+        assert_eq!(taken.join().unwrap(), 3);
+    }
+
+    #[test]
+    fn as_many_as_the_last_group_had_wait_for_nobody() {
+        let queue = Queue::new(None);
+        let mut items = Vec::new();
+        for last in [0, 1, 2] {
+            push(&queue);
+            push(&queue);
+            assert!(queue.take(&mut items, last, || FOREVER));
+            assert_eq!(items.drain(..).count(), 2);
         }
     }
 }

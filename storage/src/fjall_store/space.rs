@@ -101,7 +101,8 @@ pub(super) fn open_database(path: &Path) -> fjall::Result<Database> {
         .cache_size(limits::STORE_CACHE_BYTES)
         .max_journaling_size(limits::STORE_JOURNAL_BYTES)
         .max_cached_files(Some(limits::STORE_FILES_MAX))
-        .worker_threads(2)
+        // With a second one, one of the two spins for as long as the other compacts.
+        .worker_threads(1)
         .open()
 }
 

@@ -16,6 +16,11 @@ pub const GROUP_SPACING_US: u64 = 300;
 /// The part of a group's own time that the next one waits after its end, as one in so many: callers that a
 /// slow disk kept waiting come back together, too.
 pub const GROUP_PATIENCE_PART: u64 = 4;
+/// Microseconds after which callers that were answered are back; a shorter wait for them is none.
+pub const GROUP_RETURN_US: u64 = 250;
+/// Batches of one shard on their way to the store at once: what comes while one is being synced need not
+/// wait for its answer. More would only make smaller batches.
+pub const BATCH_FLIGHTS_MAX: usize = 4;
 /// Bytes of rows that a small group may keep with its high-water mark; a larger group goes to the journal first.
 pub const MARK_ROWS_BYTES_MAX: usize = 30 << 10;
 /// High-water marks in the ring: the journal is synced after as many small groups.
