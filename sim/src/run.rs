@@ -167,6 +167,10 @@ fn note_states(world: &World, seen: &Seen, rows: &[Row]) {
     note(world.options.change.is_some(), "seen:clock-change-of-a-zone");
     let kept = |row: &Row| matches!(row, Row::Edit(edit) if matches!(edit.pending, Some((_, PendingFate::Keep))));
     note(rows.iter().any(kept), "seen:fire-kept");
+    let lost = |row: &Row| if let Row::Job(job) = row { job.workers_lost() } else { 0 };
+    let lost_most = rows.iter().map(lost).max().unwrap_or(0);
+    note(lost_most > 0, "seen:worker-lost");
+    note(lost_most > 1, "seen:worker-lost-twice");
 }
 
 fn holds_fate(row: &Row, kind: FateKind) -> bool {

@@ -71,4 +71,6 @@ pub const FLOORS: &[(&str, u64)] = &[
     ("seen:unsynced-lost", 16),
     ("seen:withdrawn-by-delete", 27),
     ("seen:withdrawn-by-edit", 4),
+    ("seen:worker-lost", 34),
+    ("seen:worker-lost-twice", 2),
 ];
