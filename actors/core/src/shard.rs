@@ -10,7 +10,7 @@ use crate::machine::{Out, Wake};
 use crate::scheduler_shard::io::{ScheduleEffect, ScheduleInput, ScheduleOpened};
 use crate::scheduler_shard::{OpenRefused, SchedulerShard};
 use crate::self_audit::{SelfAuditFault, audit_loaded};
-use crate::time::{Now, Span};
+use crate::time::{Monotonic, Now, Span};
 
 /// A fact for one of the shard's machines.
 #[derive(Clone, Debug)]
@@ -101,6 +101,11 @@ impl Shard {
     pub fn set_full(&mut self, is_full: bool) {
         self.scheduler.set_full(is_full);
         self.leases.set_full(is_full);
+    }
+
+    /// The store answers again after a while in which only heartbeats were stepped (F17).
+    pub fn came_back(&mut self, now: Monotonic) {
+        self.leases.came_back(now);
     }
 
     /// When to be stepped with `Tick`, at the latest.

@@ -255,6 +255,7 @@ impl ShardActor {
         let Some(open) = self.open.as_mut() else { return };
         open.asking = false;
         if std::mem::take(&mut open.is_away) {
+            open.machine.came_back(mono);
             tracing::info!(shard = self.parts.plan.shard.0, "the store answers again");
         }
         match stated {

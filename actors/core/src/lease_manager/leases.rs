@@ -94,6 +94,12 @@ impl LeaseTable {
         self.stepped_at = self.stepped_at.max(now);
     }
 
+    /// The store answers again: until now no word of a worker counted but heartbeats, so a reap waits as
+    /// after an absence (F17).
+    pub(super) fn came_back(&mut self, now: Monotonic) {
+        self.awake_since = self.awake_since.max(now);
+    }
+
     /// Adds an attempt whose lease has `length` left.
     pub(super) fn add(&mut self, row: LeasedRow, job: Arc<Job>, length: Span, released: bool) {
         let (id, ends_at, cost) = (row.id, self.awake.plus(length), cost_of(&job));

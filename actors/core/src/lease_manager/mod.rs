@@ -42,7 +42,7 @@ use crate::limits::{PROMOTE_PER_STEP_MAX, READY_LOADS_MAX, REAP_PER_STEP_MAX};
 use crate::machine::{Out, Wake};
 use crate::row::{LeasedRow, MarkRange, MarkRow, RowKey};
 use crate::shard::ShardFacts;
-use crate::time::Now;
+use crate::time::{Monotonic, Now};
 use apart::Apart;
 use io::{LeaseEffect, LeaseInput, LeaseOpened};
 use leases::LeaseTable;
@@ -130,6 +130,11 @@ impl LeaseManager {
     /// Whether the disk takes no new jobs from the next step on: they are refused, all else goes on.
     pub fn set_full(&mut self, is_full: bool) {
         self.is_full = is_full;
+    }
+
+    /// The store answers again after a while in which only heartbeats were stepped.
+    pub fn came_back(&mut self, now: Monotonic) {
+        self.leases.came_back(now);
     }
 
     /// Whether this attempt is current: its outcome needs no cold row.

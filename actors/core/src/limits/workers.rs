@@ -38,9 +38,8 @@ pub const OUTCOMES_UNRECORDED_MAX: usize = 8_192;
 pub const OUTCOME_RETRY_FIRST_MS: u64 = 1_000;
 /// Longest delay before outcomes are sent again.
 pub const OUTCOME_RETRY_CAP_MS: u64 = 15_000;
-/// Times that a hand-back is sent while it is not acknowledged.
-pub const HAND_BACK_SENDS_MAX: u32 = 4;
-/// Hand-backs per shard that are sent again while they are not acknowledged.
+/// Hand-backs per shard that are sent again until they are answered; a shard that could come to more is
+/// asked for no work.
 pub const HAND_BACKS_OPEN_MAX: usize = 4_096;
 /// Leases of one shard at once.
 pub const LEASES_PER_SHARD_MAX: usize = 65_536;

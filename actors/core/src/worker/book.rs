@@ -180,11 +180,14 @@ impl ShardBook {
         }
     }
 
-    /// Whether nothing of this shard is left here. A hand-back that was sent twice and not
-    /// acknowledged is not waited for: if it is lost, the job only loses an attempt.
+    /// Whether all that a further offer may bring could be handed back and remembered until it is answered.
+    pub(super) fn may_hand_back(&self) -> bool {
+        self.hand_backs.len() + limits::OFFER_SLOTS_MAX as usize <= limits::HAND_BACKS_OPEN_MAX
+    }
+
+    /// Whether nothing of this shard is left here, nor anything that it does not know yet.
     pub(super) fn is_empty(&self) -> bool {
-        let told = self.hand_backs.values().all(|sends| *sends > 1);
-        self.runs.is_empty() && self.done.is_empty() && self.offer.is_none() && told
+        self.runs.is_empty() && self.done.is_empty() && self.offer.is_none() && self.hand_backs.is_empty()
     }
 }
 

@@ -29,7 +29,8 @@ impl WorkerMachine {
 
     /// To be asked when there is room.
     pub(super) fn put_in_line(&mut self, shard: ShardId) {
-        if self.stage == Stage::Working {
+        let may = self.book_mut(shard).is_some_and(|book| book.may_hand_back());
+        if may && self.stage == Stage::Working {
             self.asking.insert(shard);
         }
     }
@@ -41,7 +42,7 @@ impl WorkerMachine {
         let sweep = self.config.sweep;
         for (number, book) in self.books.iter().enumerate() {
             let asked_lately = book.asked_at.is_some_and(|at| now.since(at) < sweep);
-            if book.offer.is_none() && !asked_lately {
+            if book.offer.is_none() && !asked_lately && book.may_hand_back() {
                 self.asking.insert(ShardId(number as u16));
             }
         }
@@ -67,7 +68,8 @@ impl WorkerMachine {
     /// that have work come first, or what was called back for them would only wait again.
     pub(super) fn let_wait(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
         let is_wanted = self.asking.iter().any(|other| self.eager(*other));
-        if self.may_wait() && !is_wanted {
+        let may = self.book_mut(shard).is_some_and(|book| book.may_hand_back());
+        if may && self.may_wait() && !is_wanted {
             self.open_offer(now, shard, self.share_waiting(), true, effects);
         }
     }

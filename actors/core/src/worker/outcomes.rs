@@ -159,27 +159,32 @@ impl WorkerMachine {
         let free = limits::HAND_BACKS_OPEN_MAX.saturating_sub(book.hand_backs.len());
         book.hand_backs.extend(items.iter().take(free).map(|key| (*key, 1)));
         if book.hand_backs_at.is_none() && !book.hand_backs.is_empty() {
-            let again_at = Some(now + RETRY_FIRST);
+            let again_at = Some(Self::after(now, RETRY_FIRST.min(self.config.heartbeat.half())));
             self.timers
                 .move_to(&mut book.hand_backs_at, again_at, Timer::HandBacks(shard));
         }
         effects.push(WorkerEffect::SendHandBack { shard, items });
     }
 
-    /// A lost hand-back costs the job an attempt, so it is sent a few times.
+    /// A lost hand-back costs the job an attempt, so it is sent until the newest owner has answered: taken
+    /// back, or too late for good. When its lease ends there nobody here can know, for an outage of the
+    /// store prolongs it. It is never silent for longer than half a heartbeat: an owner that hears again
+    /// waits for a whole one before it reaps (F17).
     pub(super) fn on_hand_backs_due(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
         let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
             return;
         };
         book.hand_backs_at = None;
-        book.hand_backs.retain(|_, sends| *sends < limits::HAND_BACK_SENDS_MAX);
         let Some(most) = book.hand_backs.values().max().copied() else {
             return;
         };
-        book.hand_backs.values_mut().for_each(|sends| *sends += 1);
+        book.hand_backs
+            .values_mut()
+            .for_each(|sends| *sends = sends.saturating_add(1));
         let items = book.hand_backs.keys().copied().collect();
         effects.push(WorkerEffect::SendHandBack { shard, items });
-        let again_at = Some(now + Span(RETRY_FIRST.0 << most.min(4)));
+        let pause = Span(RETRY_FIRST.0 << most.min(4)).min(self.config.heartbeat.half());
+        let again_at = Some(Self::after(now, pause));
         self.timers
             .move_to(&mut book.hand_backs_at, again_at, Timer::HandBacks(shard));
     }

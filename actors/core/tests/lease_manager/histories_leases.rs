@@ -239,6 +239,30 @@ fn f17_a_reap_needs_a_full_heartbeat_of_being_awake() {
 }
 
 #[test]
+fn f14_what_never_started_is_not_charged_for_an_outage_of_the_store() {
+    let (mut leases, w, other) = (Leases::new(), worker("a", 1), worker("b", 1));
+    let mut single = spec();
+    single.retry.attempt_count_max = 1;
+    leases.create(item(1, single)).unwrap();
+    leases.create(item(2, spec())).unwrap();
+    let grant = leases.offer(&w, 1).remove(0);
+    let busy = leases.offer(&other, 1).remove(0);
+    // The store is away: only heartbeats are stepped, and the hand-back cannot be heard.
+    for _ in 0..30 {
+        leases.jump(Span::from_secs(4));
+        leases.heartbeat(&other, &[(busy.job.id, busy.token)]);
+    }
+    leases.machine.came_back(leases.now.mono);
+    leases.step(LeaseInput::Tick);
+    leases.pass(Span::from_secs(5));
+    assert_eq!(leases.hand_back(&w, grant.job.id, grant.token), Recorded::Recorded);
+    let job = leases.job(1);
+    assert_eq!((job.charged, job.refunded), (0, 1));
+    assert_eq!(leases.offer(&w, 1).len(), 1, "its one attempt is still to come");
+    leases.check();
+}
+
+#[test]
 fn workers_of_an_earlier_start_of_this_node_are_reaped_at_the_first_tick() {
     let mut leases = Leases::new();
     for number in 1..=2 {

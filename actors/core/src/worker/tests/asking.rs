@@ -154,6 +154,58 @@ fn f14_an_unacknowledged_hand_back_is_sent_again() {
 }
 
 #[test]
+fn f14_a_hand_back_is_sent_until_the_newest_owner_answers_it() {
+    let (mut bench, offer) = Bench::asked(1);
+    bench.grant(offer, vec![plain(1, 1), plain(2, 2)], Span::ZERO);
+    let mut longest = Span::ZERO;
+    for _ in 0..200 {
+        bench.hand_backs();
+        let before = bench.now;
+        while bench.hand_backs().is_empty() {
+            bench.pass(Span::from_millis(250));
+            assert!(bench.now.since(before) < Span::from_secs(60), "it is still being sent");
+        }
+        longest = longest.max(bench.now.since(before));
+    }
+    let heartbeat = Span::from_millis(limits::HEARTBEAT_MS);
+    assert!(
+        longest < heartbeat,
+        "an owner that hears again waits for one heartbeat: {longest:?}"
+    );
+    bench.lose(3, key(&plain(9, 9)));
+    bench.record(2, key(&plain(2, 2)), Recorded::Stale);
+    bench.pass(Span::from_secs(10));
+    assert!(!bench.hand_backs().is_empty(), "an older owner may only not know it");
+    bench.record(3, key(&plain(2, 2)), Recorded::Stale);
+    bench.pass(Span::from_secs(60));
+    assert!(
+        bench.hand_backs().is_empty(),
+        "its lease is over: nothing is left to tell"
+    );
+}
+
+#[test]
+fn f14_a_shard_that_answers_no_hand_back_is_asked_for_no_more_than_is_remembered() {
+    let (mut bench, offer) = Bench::asked(1);
+    let late: Vec<Grant> = (1..=limits::HAND_BACKS_OPEN_MAX as u64).map(|n| plain(n, n)).collect();
+    bench.freeze(Span::from_secs(40));
+    bench.grant(offer, late, Span::ZERO);
+    bench.offers();
+    bench.pass(Span::from_secs(5));
+    bench.put(WorkerInput::ReadyHint(ShardId(0)));
+    assert!(
+        bench.offers().is_empty(),
+        "what came of it could not be handed back for sure"
+    );
+    bench.record(1, key(&plain(1, 1)), Recorded::Recorded);
+    for n in 2..=limits::OFFER_SLOTS_MAX as u64 {
+        bench.record(1, key(&plain(n, n)), Recorded::Recorded);
+    }
+    bench.pass(Span::from_secs(5));
+    assert!(!bench.offers().is_empty());
+}
+
+#[test]
 fn f14_the_grants_of_a_second_owner_for_one_offer_go_back() {
     let (mut bench, offer) = Bench::asked(2);
     bench.grant(offer, vec![plain(1, 7)], Span::ZERO);

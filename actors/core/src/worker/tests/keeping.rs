@@ -188,8 +188,20 @@ fn f14_a_drain_waits_for_grants_on_their_way() {
     );
     bench.grant(offer, vec![plain(1, 1)], Span::from_secs(2));
     assert_eq!(bench.hand_backs().len(), 1);
+    bench.pass(Span::from_secs(20));
+    assert!(!bench.drained(), "nobody has taken it back yet");
+    bench.record(1, key(&plain(1, 1)), Recorded::Recorded);
+    assert!(bench.drained());
+}
+
+#[test]
+fn f14_the_drain_limit_ends_the_wait_for_hand_backs() {
+    let (mut bench, offer) = Bench::asked(1);
+    bench.grant(offer, vec![once(1, 1)], Span::ZERO);
+    bench.put(WorkerInput::Drain);
+    bench.pass(Span::from_secs(20));
     assert!(!bench.drained());
-    bench.pass(Span::from_secs(1));
+    bench.put(WorkerInput::DrainExpired);
     assert!(bench.drained());
 }
 

@@ -15,6 +15,7 @@ use super::{WorkerConfig, WorkerMachine};
 use crate::ids::{BeatId, Epoch, Generation, JobId, OfferId, ShardId, ShardMap, ShardOwner, Slot, Token};
 use crate::job::{Delivery, EffectProof, Job, JobSpec, JobState, Origin, Outcome, Place, RetryPolicy, Verdict};
 use crate::lease_manager::io::{Grant, Recorded, Renewal};
+use crate::limits;
 use crate::name::Name;
 use crate::target::{Payload, Target};
 use crate::time::{Monotonic, Span, StoreTime};

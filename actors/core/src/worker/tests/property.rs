@@ -274,7 +274,8 @@ impl World {
                 self.bench.finish(key);
                 self.watch();
             }
-            for key in std::mem::take(&mut self.reported) {
+            let told = std::mem::take(&mut self.reported);
+            for key in told.union(&self.handed_back).copied().collect::<Vec<_>>() {
                 let from = self.owner_of(key, 9);
                 self.bench.put(WorkerInput::Recorded {
                     from,
