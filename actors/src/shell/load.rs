@@ -9,6 +9,7 @@ use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_last, r
 use fencepost_core::ids::{BatchNo, Epoch, Generation, Holder, Incarnation, JobId, Scope, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::LeaseOpened;
+use fencepost_core::limits::{SCAN_BYTES_MAX, SCAN_ROWS_MAX};
 use fencepost_core::machine::Write;
 use fencepost_core::name::Name;
 use fencepost_core::row::{LeasedRow, MarkRow, QuarantineRow, Row, RowKey};
@@ -18,8 +19,15 @@ use fencepost_core::shard::ShardOpened;
 use fencepost_core::time::StoreTime;
 use fencepost_storage::codec::encode_batch;
 use fencepost_storage::keys::{KeyRange, Kind, key_bytes, parse_key};
-use fencepost_storage::store::{Commit, Committed, Open, OpenError, StoreError};
+use fencepost_storage::store::{Commit, Committed, KeyValue, Open, OpenError, StoreError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Rows of the first and of the smallest page that is read for their classes.
+const CLASS_PAGE_FIRST: usize = 4;
+
+/// Of a schedule: tenant, name, and which life of the name.
+type Life<'a> = (&'a Name, &'a Name, &'a Incarnation);
 
 /// Who opens what.
 #[derive(Clone, Debug)]
@@ -184,27 +192,73 @@ async fn load_schedules(
     for row in unread {
         tell_unreadable(store, row, &mut opened, bad).await?;
     }
-    for cursor in &opened.cursors {
-        let life = (&cursor.tenant, &cursor.name, &cursor.incarnation);
-        let recorded = last_recorded(store, life).await?;
-        opened.recorded.extend(recorded);
-    }
+    let lives = opened.cursors.iter().map(|c| (&c.tenant, &c.name, &c.incarnation));
+    let recorded = newest_edits(store, lives.collect()).await?;
+    opened.recorded.extend(recorded);
     Ok(opened)
+}
+
+/// `last_recorded` of all these lives, in as few reads as there are pages of edits: a store that is far
+/// must not be asked once for each schedule. What a page leaves of a life with many edits is read over.
+async fn newest_edits(
+    store: &SharedStore,
+    lives: Vec<Life<'_>>,
+) -> Result<BTreeMap<(Name, Name), StoreTime>, StoreError> {
+    let mut lives: Vec<(KeyRange, Life<'_>)> = lives.into_iter().map(|life| (edits_of(life), life)).collect();
+    lives.sort_by(|(one, _), (other, _)| one.from.cmp(&other.from));
+    let mut newest = BTreeMap::new();
+    let mut rest = lives.as_slice();
+    while let (Some((first, _)), Some((last, _))) = (rest.first(), rest.last()) {
+        let whole = KeyRange {
+            from: first.from.clone(),
+            to: last.to.clone(),
+        };
+        let scan = whole.scan_page(SCAN_ROWS_MAX, SCAN_BYTES_MAX);
+        let page = store.scan(scan.clone()).await?;
+        for (key, _) in &page {
+            rest = not_before(rest, key);
+            if rest.first().is_some_and(|(edits, _)| edits.contains(key)) {
+                newest.extend(edit_at(key));
+            }
+        }
+        if !scan.is_done(page.len(), bytes_of(&page)) {
+            break;
+        }
+        if let Some((_, life)) = rest.first() {
+            newest.extend(last_recorded(store, *life).await?);
+        }
+        rest = rest.get(1..).unwrap_or_default();
+    }
+    Ok(newest)
+}
+
+fn bytes_of(page: &[KeyValue]) -> usize {
+    page.iter().map(|(key, value)| key.len() + value.len()).sum()
+}
+
+fn edits_of((tenant, name, incarnation): Life<'_>) -> KeyRange {
+    KeyRange::of_life(Kind::Edit, tenant, name, incarnation)
+}
+
+/// The lives whose edits do not end before this key.
+fn not_before<'a, 'b>(lives: &'a [(KeyRange, Life<'b>)], key: &[u8]) -> &'a [(KeyRange, Life<'b>)] {
+    let gone = lives.partition_point(|(edits, _)| edits.to.as_slice() <= key);
+    lives.get(gone..).unwrap_or_default()
+}
+
+/// Which schedule's edit, and its instant, by the key alone.
+fn edit_at(key: &[u8]) -> Option<((Name, Name), StoreTime)> {
+    match parse_key(key) {
+        Ok(RowKey::Edit(_, tenant, name, _, at, _)) => Some(((tenant, name), at)),
+        _ => None,
+    }
 }
 
 /// Instant of the newest entry in the history of edits, by its key alone: a row that cannot be read has its
 /// place all the same.
-async fn last_recorded(
-    store: &SharedStore,
-    (tenant, name, incarnation): (&Name, &Name, &Incarnation),
-) -> Result<Option<((Name, Name), StoreTime)>, StoreError> {
-    let mut scan = KeyRange::of_life(Kind::Edit, tenant, name, incarnation).scan(1);
-    scan.backwards = true;
-    let newest = store.scan(scan).await?.pop();
-    Ok(newest.and_then(|(key, _)| match parse_key(&key) {
-        Ok(RowKey::Edit(_, tenant, name, _, at, _)) => Some(((tenant, name), at)),
-        _ => None,
-    }))
+async fn last_recorded(store: &SharedStore, life: Life<'_>) -> Result<Option<((Name, Name), StoreTime)>, StoreError> {
+    let newest = store.scan(edits_of(life).scan_back(1)).await?.pop();
+    Ok(newest.and_then(|(key, _)| edit_at(&key)))
 }
 
 /// A row of a schedule that cannot be read hides no schedule (F9).
@@ -337,22 +391,35 @@ async fn load_leased(
     Ok(pairs)
 }
 
-/// The classes with ready rows, found by skipping from class to class.
+/// The classes with ready rows: what a page leaves of its last class is skipped. A page grows while it finds
+/// many classes and shrinks while it finds few, so that neither many small classes cost many reads, nor few
+/// large ones many rows.
 async fn load_classes(store: &SharedStore, shard: ShardId) -> Result<Vec<(Name, Name)>, StoreError> {
-    let mut classes = Vec::new();
-    let whole = KeyRange::ready(shard);
-    let mut rest = whole.clone();
+    let mut classes: Vec<(Name, Name)> = Vec::new();
+    let mut rest = KeyRange::ready(shard);
+    let mut limit = CLASS_PAGE_FIRST;
     loop {
-        let page = read_page(store, rest.clone(), 1).await?;
-        let Some((_, Row::Ready(row))) = page.rows.into_iter().next() else {
-            match page.next {
-                Some(next) => rest = rest.starting_at(&next),
-                None => return Ok(classes),
+        let scan = rest.clone().scan_page(limit, SCAN_BYTES_MAX);
+        let page = store.scan(scan.clone()).await?;
+        let known = classes.len();
+        for key in page.iter().filter_map(|(key, _)| parse_key(key).ok()) {
+            let RowKey::Ready(row) = key else { continue };
+            let class = (row.queue, row.tenant);
+            if classes.last() != Some(&class) {
+                classes.push(class);
             }
-            continue;
+        }
+        let Some((last, _)) = page.last().filter(|_| scan.is_done(page.len(), bytes_of(&page))) else {
+            return Ok(classes);
         };
-        rest = rest.starting_at(&KeyRange::ready_class(shard, &row.queue, &row.tenant).to);
-        classes.push((row.queue, row.tenant));
+        rest = rest.after(last);
+        if let Some((queue, tenant)) = classes.last() {
+            rest = rest.starting_at(&KeyRange::ready_class(shard, queue, tenant).to);
+        }
+        limit = match (classes.len() - known) * 2 >= limit {
+            true => (limit * 2).min(SCAN_ROWS_MAX),
+            false => (limit / 2).max(CLASS_PAGE_FIRST),
+        };
     }
 }
 
@@ -368,3 +435,7 @@ fn misplaced(row: &Row) -> BadRow {
         reason: format!("a row of kind {} in a foreign range", Kind::of_row(&key).byte()),
     }
 }
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;
