@@ -30,6 +30,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 mod away;
 #[path = "node/clock.rs"]
 mod clock;
+#[path = "node/draining.rs"]
+mod draining;
 #[path = "node/figures.rs"]
 mod figures;
 #[path = "node/flights.rs"]

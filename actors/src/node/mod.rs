@@ -34,8 +34,12 @@ use fencepost_core::scheduler_shard::io::FireNote;
 use fencepost_core::time::Span;
 use fencepost_core::worker::WorkerConfig;
 use fencepost_storage::store::{OpenError, StoreError};
+use futures_util::future::{join_all, select};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
+
+/// How long a drain waits for its shards, all together, and beyond the drain limit for its worker.
+const SETTLE_MAX: Span = Span::from_secs(2);
 
 /// Settings of a node.
 #[derive(Clone, Debug)]
@@ -228,21 +232,28 @@ impl Node {
         if let Some(worker) = &self.worker {
             let (tell, drained) = oneshot::channel();
             if worker.send(ToWorker::Drain(self.config.drain, tell)).await.is_ok() {
-                let limit = self.config.drain + Span::from_secs(2);
+                let limit = self.config.drain + SETTLE_MAX;
                 self.gateway.within(limit, drained).await;
             }
         }
+        // All at once: where the store is away, none of them settles.
+        let settling = join_all(self.shards.iter().map(|shard| self.settle(shard)));
+        select(settling, self.parts.clock.sleep(SETTLE_MAX)).await;
         for shard in &self.shards {
-            let (tell, settled) = oneshot::channel();
-            let _ = shard.send(ToShard::Drain).await;
-            let _ = shard.send(ToShard::WorkerGone(self.worker_id.clone())).await;
-            if shard.send(ToShard::Settled(tell)).await.is_ok() {
-                self.gateway.within(Span::from_secs(2), settled).await;
-            }
             let _ = shard.send(ToShard::Stop).await;
         }
         if let Some(worker) = &self.worker {
             let _ = worker.send(ToWorker::Stop).await;
+        }
+    }
+
+    /// Waits until nothing of this shard is stamped and not durable.
+    async fn settle(&self, shard: &Addr<ShardActor>) {
+        let (tell, settled) = oneshot::channel();
+        let _ = shard.send(ToShard::Drain).await;
+        let _ = shard.send(ToShard::WorkerGone(self.worker_id.clone())).await;
+        if shard.send(ToShard::Settled(tell)).await.is_ok() {
+            let _ = settled.await;
         }
     }
 }
