@@ -8,7 +8,8 @@ use crate::mesh::peer::{CallError, Peer};
 use crate::mesh::{NodeFacts, Roles, Service};
 use fencepost_core::limits::STORE_CALL_MS;
 use fencepost_core::time::Span;
-use fencepost_storage::remote::{LinkError, StoreLink, serve};
+use fencepost_storage::remote::serve::Serving;
+use fencepost_storage::remote::{LinkError, StoreLink};
 use fencepost_storage::store::Store;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -33,11 +34,13 @@ impl StoreLink for MeshStoreLink {
 }
 
 /// Serves a store to other nodes.
-pub struct StoreService {
-    /// The store.
-    pub store: Arc<dyn Store>,
-    /// The number that a new cell in it gets.
-    pub cell: u128,
+pub struct StoreService(Serving);
+
+impl StoreService {
+    /// Serves this store. `cell` is the number that a new cell in it gets.
+    pub fn new(store: Arc<dyn Store>, cell: u128) -> StoreService {
+        StoreService(Serving::new(store, cell))
+    }
 }
 
 impl Service for StoreService {
@@ -47,7 +50,7 @@ impl Service for StoreService {
     }
 
     fn call(&self, _from: &NodeFacts, body: &[u8]) -> BoxFuture<'static, Vec<u8>> {
-        serve::answer(&self.store, self.cell, body)
+        self.0.answer(body)
     }
 
     fn tell(&self, _from: &NodeFacts, _body: &[u8]) {}

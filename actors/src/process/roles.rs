@@ -89,7 +89,7 @@ pub(super) async fn serve_store(
     let listener = MeshListener::bind(listen)
         .await
         .map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
-    let service: Arc<dyn Service> = Arc::new(StoreService { store, cell });
+    let service: Arc<dyn Service> = Arc::new(StoreService::new(store, cell));
     let services = BTreeMap::from([(STORE, service)]);
     let parts = Arc::new(connections.parts(Some(cell), Roles::STORE, services));
     let (tell_stop, stop) = watch::channel(false);

@@ -27,7 +27,7 @@ async fn cluster(roles: Roles) -> Cluster {
     let sleeper = clock.clone();
     let sleep = Arc::new(move |span: Span| sleeper.sleep(span));
     let store: Arc<dyn Store> = Arc::new(ModelStore::new(Arc::new(StoreTicks(clock)), sleep));
-    let service = Arc::new(StoreService { store, cell: CELL });
+    let service = Arc::new(StoreService::new(store, CELL));
     let listening = listen(parts(Some(CELL), facts("store", 1, Roles::STORE), &[(STORE, service)])).await;
     let proxy = Proxy::to(listening.address).await;
     let dialer = Arc::new(parts(None, facts("a", 2, roles), &[]));

@@ -329,7 +329,7 @@ fn mute_store(secret: MeshSecret) -> (SocketAddr, Arc<AtomicUsize>) {
     let store = Arc::new(ModelStore::new(ticks, Arc::new(move |span| sleeper.sleep(span))));
     let calls = Arc::new(AtomicUsize::new(0));
     let mute: Arc<dyn Service> = Arc::new(Mute {
-        store: StoreService { store, cell: 1 },
+        store: StoreService::new(store, 1),
         calls: calls.clone(),
     });
     let parts = MeshParts {

@@ -69,10 +69,7 @@ impl StoreNode {
         self.node.restart();
         let (world, node, store) = (self.world.clone(), self.node.clone(), store.clone());
         self.node.run(move || async move {
-            let service: Arc<dyn Service> = Arc::new(StoreService {
-                store: Arc::new(store),
-                cell: CELL,
-            });
+            let service: Arc<dyn Service> = Arc::new(StoreService::new(Arc::new(store), CELL));
             let services = BTreeMap::from([(STORE, service)]);
             let parts = mesh_parts(&world, node.clock(), ("store", life), Roles::STORE, services);
             let (_stop, stopped) = tokio::sync::watch::channel(false);

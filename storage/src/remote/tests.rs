@@ -1,11 +1,12 @@
 //! The remote store keeps every rule of the suite, also over a link that doubles and loses.
 
 use super::message::{Answered, StoreAnswer, StoreCall};
+use super::serve::Serving;
 use super::*;
 use crate::codec::{encode_batch, samples};
 use crate::conformance::RULES;
 use crate::conformance::tests::Ticking;
-use crate::model::ModelStore;
+use crate::model::{CallFate, FaultPlan, ModelStore};
 use crate::rules::KEY_BYTES_MAX;
 use crate::wire::WireError;
 use fencepost_core::ids::{BatchNo, ShardId};
@@ -32,7 +33,7 @@ enum Way {
 
 /// A link to a store in this process.
 struct Direct {
-    store: Arc<dyn Store>,
+    store: Serving,
     ways: Mutex<Vec<Way>>,
     calls: AtomicUsize,
 }
@@ -40,7 +41,7 @@ struct Direct {
 impl Direct {
     fn new(store: Arc<dyn Store>, ways: &[Way]) -> Arc<Direct> {
         Arc::new(Direct {
-            store,
+            store: Serving::new(store, 7),
             ways: Mutex::new(ways.to_vec()),
             calls: AtomicUsize::new(0),
         })
@@ -56,9 +57,9 @@ impl StoreLink for Direct {
         match way {
             Way::NotSent => ready(Err(LinkError::NotSent("no link".to_owned()))).boxed(),
             Way::RequestLost => ready(Err(no_answer())).boxed(),
-            Way::Plain => serve::answer(&self.store, 7, &call).map(Ok).boxed(),
+            Way::Plain => self.store.answer(&call).map(Ok).boxed(),
             Way::AnswerLost => {
-                let answering = serve::answer(&self.store, 7, &call);
+                let answering = self.store.answer(&call);
                 async move {
                     answering.await;
                     Err(no_answer())
@@ -66,8 +67,8 @@ impl StoreLink for Direct {
                 .boxed()
             }
             Way::Twice => {
-                let first = serve::answer(&self.store, 7, &call);
-                let second = serve::answer(&self.store, 7, &call);
+                let first = self.store.answer(&call);
+                let second = self.store.answer(&call);
                 async move {
                     first.await;
                     Ok(second.await)
@@ -166,7 +167,7 @@ async fn f02_a_first_sending_that_arrives_late_changes_nothing() {
         assert!(matches!(answer, Committed::Committed(_)), "{answer:?}");
     }
     let before = read_back(&base).await;
-    let answered = Answered::decode(&serve::answer(&base, 7, &late).await).unwrap();
+    let answered = Answered::decode(&Serving::new(base.clone(), 7).answer(&late).await).unwrap();
     assert!(
         matches!(answered.answer, StoreAnswer::Committed(Committed::Already(_))),
         "told as what it is: {answered:?}"
@@ -184,7 +185,71 @@ async fn f02_a_call_that_arrives_twice_is_done_once() {
     assert_eq!(store.open(open_request(1, 0)).await.unwrap().epoch, Epoch(1));
     for number in 1..=3 {
         let answer = store.commit(commit_request(number, assignment(number))).await;
-        assert!(matches!(answer, Committed::Already(_)), "{answer:?}");
+        assert!(
+            matches!(answer, Committed::Committed(_) | Committed::Already(_)),
+            "{answer:?}"
+        );
+    }
+}
+
+/// Each commit is counted, and its sync takes until the gate opens.
+struct SlowSync(Arc<AtomicUsize>);
+
+impl FaultPlan for SlowSync {
+    fn on_commit(&mut self, _: &Commit) -> CallFate {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        CallFate {
+            sync_delay: Span::from_secs(60),
+            ..CallFate::default()
+        }
+    }
+
+    fn on_open(&mut self, _: &Open) -> CallFate {
+        CallFate::default()
+    }
+
+    fn on_read(&mut self) -> CallFate {
+        CallFate::default()
+    }
+}
+
+#[tokio::test]
+async fn f02_repeats_of_a_commit_in_work_join_it_and_cost_nothing() {
+    let (commits, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Semaphore::new(0)));
+    let opens = gate.clone();
+    let sleep: crate::model::Sleep = Arc::new(move |_| {
+        let opens = opens.clone();
+        async move { opens.acquire().await.unwrap().forget() }.boxed()
+    });
+    let base = ModelStore::new(Arc::new(Ticking::default()), sleep);
+    base.open(open_request(1, 0)).await.unwrap();
+    base.set_plan(Box::new(SlowSync(commits.clone())));
+    let serving = Serving::new(Arc::new(base), 7);
+    let call = StoreCall::Commit(commit_request(1, assignment(1))).encode();
+    let next = StoreCall::Commit(commit_request(2, assignment(2))).encode();
+    let sent = [&call, &next].into_iter().cycle().take(50);
+    let mut sendings: Vec<_> = sent.map(|call| serving.answer(call)).collect();
+    for sending in &mut sendings {
+        assert!(sending.now_or_never().is_none(), "the sync is slow");
+    }
+    // The connection that brought the first is gone.
+    drop(sendings.remove(0));
+    gate.add_permits(2);
+    for sending in sendings {
+        let answer = Answered::decode(&sending.await).unwrap().answer;
+        assert!(
+            matches!(answer, StoreAnswer::Committed(Committed::Committed(_))),
+            "{answer:?}"
+        );
+    }
+    assert_eq!(commits.load(Ordering::SeqCst), 2);
+    let mut other = commit_request(3, assignment(3));
+    other.holder = Holder(2);
+    gate.add_permits(2);
+    for (call, is_new) in [(call, false), (StoreCall::Commit(other).encode(), true)] {
+        let answer = Answered::decode(&serving.answer(&call).await).unwrap().answer;
+        let is_already = matches!(answer, StoreAnswer::Committed(Committed::Already(_)));
+        assert_eq!(is_already, !is_new, "what has ended is judged anew: {answer:?}");
     }
 }
 
@@ -382,7 +447,7 @@ async fn a_call_of_a_later_build_is_refused_and_harms_nothing() {
         &[],
         &[1, 5, 255, 255, 255, 255, 255, 255, 255, 255, 255],
     ] {
-        let answered = Answered::decode(&serve::answer(&base, 7, bytes).await).unwrap();
+        let answered = Answered::decode(&Serving::new(base.clone(), 7).answer(bytes).await).unwrap();
         assert!(matches!(answered.answer, StoreAnswer::NotUnderstood(_)), "{answered:?}");
     }
     let long = StoreCall::Get(vec![vec![0; 2 * KEY_BYTES_MAX + 1]], 1).encode();
