@@ -174,11 +174,8 @@ pub trait Store: Send + Sync + 'static {
     /// The store's time. Ready at once where the store is in this process.
     fn now(&self, scope: Scope) -> BoxFuture<'static, Result<Stated, StoreError>>;
     /// An operator says that the store's clock is right, although it leapt: clock doubt is over (F20).
-    /// Answers whether there was doubt. Said at the node that has the store: a link to it carries no such word.
-    fn confirm_clock(&self) -> BoxFuture<'static, Result<bool, StoreError>> {
-        let why = "the clock is confirmed at the node that has the store";
-        Box::pin(async move { Err(StoreError::Unavailable(why.to_owned())) })
-    }
+    /// Answers whether there was doubt.
+    fn confirm_clock(&self) -> BoxFuture<'static, Result<bool, StoreError>>;
     /// Whether batches that make work are refused for want of room. Advisory: a shell asks before it
     /// steps; the answer `Full` to a commit is what counts.
     fn is_full(&self) -> bool {

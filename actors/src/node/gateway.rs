@@ -40,7 +40,7 @@ pub struct NodeGateway {
     started: AtomicBool,
     draining: AtomicBool,
     store_answers: AtomicBool,
-    last: Mutex<LastStated>,
+    last: Arc<Mutex<LastStated>>,
     /// The store answers only after a while: its time is asked for now and then, and guessed between.
     is_far: bool,
 }
@@ -95,7 +95,7 @@ impl NodeGateway {
             started: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             store_answers: AtomicBool::new(true),
-            last: Mutex::new(LastStated { stated, at }),
+            last: Arc::new(Mutex::new(LastStated { stated, at })),
             is_far,
         })
     }
@@ -129,6 +129,22 @@ impl NodeGateway {
         if let Some(probes) = seen.probes {
             *self.probes.lock().unwrap_or_else(PoisonError::into_inner) = probes;
         }
+    }
+
+    /// Once polled, asks a store that is far for its time now: what was heard last may be a second old.
+    pub(crate) fn look_at_clock(&self) -> BoxFuture<'static, ()> {
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let (last, is_far) = (self.last.clone(), self.is_far);
+        async move {
+            if !is_far {
+                return;
+            }
+            if let Ok(stated) = store.now(Scope::Coordinator).await {
+                let at = clock.mono();
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = LastStated { stated, at };
+            }
+        }
+        .boxed()
     }
 
     pub(crate) fn set_started(&self) {

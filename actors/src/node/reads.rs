@@ -174,7 +174,12 @@ impl Gateway for NodeGateway {
 
     fn confirm_clock(&self) -> Answer<bool> {
         let confirming = self.store.confirm_clock();
-        Box::pin(async move { confirming.await.map_err(away) })
+        let looking = self.look_at_clock();
+        Box::pin(async move {
+            let was_in_doubt = confirming.await.map_err(away)?;
+            looking.await;
+            Ok(was_in_doubt)
+        })
     }
 
     fn health(&self) -> Health {

@@ -82,6 +82,10 @@ impl Store for Lossy {
         self.store.now(scope)
     }
 
+    fn confirm_clock(&self) -> BoxFuture<'static, Result<bool, StoreError>> {
+        self.store.confirm_clock()
+    }
+
     fn is_full(&self) -> bool {
         self.store.is_full()
     }

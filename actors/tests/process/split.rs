@@ -179,6 +179,15 @@ fn a_node_says_that_it_is_not_ready_while_its_store_is_gone() {
 }
 
 #[test]
+fn f20_the_clock_of_the_store_is_confirmed_at_a_node_without_it() {
+    let mut split = Split::start();
+    let server = split.place.start();
+    let confirmed = server.api().post("/v1/clock/confirm", &json!({})).expect(200);
+    let doubt = (&confirmed["was_in_doubt"], &confirmed["clock_doubt"]);
+    assert_eq!(doubt, (&json!(false), &json!(false)), "{confirmed}");
+}
+
+#[test]
 fn a_node_that_is_killed_finds_its_work_in_the_store_again() {
     let mut split = Split::start();
     let server = split.place.start();

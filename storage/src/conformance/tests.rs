@@ -40,10 +40,11 @@ impl Clock for Shown {
     }
 }
 
-struct TimedModel(ModelStore, Arc<Shown>);
+/// The model and the clocks that it reads.
+pub(crate) struct TimedModel(ModelStore, Arc<Shown>);
 
 impl TimedModel {
-    fn new() -> TimedModel {
+    pub(crate) fn new() -> TimedModel {
         let shown = Arc::new(Shown::default());
         let sleep: Sleep = Arc::new(|_| futures_util::future::ready(()).boxed());
         TimedModel(ModelStore::new(shown.clone(), sleep), shown)

@@ -37,6 +37,8 @@ pub enum StoreCall {
     Now(Scope),
     /// `Store::describe`.
     Facts,
+    /// `Store::confirm_clock`.
+    ConfirmClock,
 }
 
 /// What the store's side answers.
@@ -62,6 +64,8 @@ pub enum StoreAnswer {
     Unavailable(String),
     /// The call could not be read, or is of a kind that this build does not know.
     NotUnderstood(String),
+    /// To `ConfirmClock`: whether there was doubt.
+    ClockConfirmed(bool),
 }
 
 /// An answer, and whether the store has room for new work.
@@ -106,6 +110,9 @@ impl StoreCall {
             StoreCall::Facts => {
                 out.put(8_u8);
             }
+            StoreCall::ConfirmClock => {
+                out.put(9_u8);
+            }
         }
         bytes
     }
@@ -137,6 +144,7 @@ impl StoreCall {
             }),
             7 => StoreCall::Now(take_scope(&mut input)?),
             8 => StoreCall::Facts,
+            9 => StoreCall::ConfirmClock,
             _ => return Err(WireError::Illegal("kind of call")),
         };
         input.end()?;
@@ -180,6 +188,9 @@ impl Answered {
             }
             StoreAnswer::Unavailable(why) => put_text(out.put(9_u8), why),
             StoreAnswer::NotUnderstood(why) => put_text(out.put(10_u8), why),
+            StoreAnswer::ClockConfirmed(was_in_doubt) => {
+                out.put(11_u8).put(*was_in_doubt);
+            }
         }
         bytes
     }
@@ -208,6 +219,7 @@ impl Answered {
             8 => take_facts(&mut input)?,
             9 => StoreAnswer::Unavailable(take_text(&mut input)?),
             10 => StoreAnswer::NotUnderstood(take_text(&mut input)?),
+            11 => StoreAnswer::ClockConfirmed(input.flag()?),
             _ => return Err(WireError::Illegal("kind of answer")),
         };
         input.end()?;

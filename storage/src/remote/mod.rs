@@ -245,6 +245,13 @@ impl Store for RemoteStore {
         })
     }
 
+    fn confirm_clock(&self) -> BoxFuture<'static, Result<bool, StoreError>> {
+        self.ask(&StoreCall::ConfirmClock, |answer| match answer {
+            StoreAnswer::ClockConfirmed(was_in_doubt) => Ok(was_in_doubt),
+            other => Err(other),
+        })
+    }
+
     fn is_full(&self) -> bool {
         self.shared.is_full.load(Ordering::Relaxed)
     }

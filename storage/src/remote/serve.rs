@@ -80,6 +80,7 @@ impl Serving {
                 told(page, |(rows, is_end)| StoreAnswer::Rows(rows, is_end))
             }
             StoreCall::Now(scope) => told(store.now(scope), StoreAnswer::Stated),
+            StoreCall::ConfirmClock => told(store.confirm_clock(), StoreAnswer::ClockConfirmed),
             StoreCall::Facts => {
                 let facts = StoreAnswer::Facts(store.describe(), self.cell);
                 futures_util::future::ready(facts).boxed()

@@ -4,8 +4,8 @@ use super::message::{Answered, StoreAnswer, StoreCall};
 use super::serve::Serving;
 use super::*;
 use crate::codec::{encode_batch, samples};
-use crate::conformance::RULES;
-use crate::conformance::tests::Ticking;
+use crate::conformance::tests::{Ticking, TimedModel};
+use crate::conformance::{CLOCK_RULES, RULES, Timed};
 use crate::model::{CallFate, FaultPlan, ModelStore};
 use crate::rules::KEY_BYTES_MAX;
 use crate::wire::WireError;
@@ -13,7 +13,7 @@ use fencepost_core::ids::{BatchNo, ShardId};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
 use fencepost_core::row::{AssignmentRow, Row, RowKey};
-use fencepost_core::time::{Span, StoreTime};
+use fencepost_core::time::{Monotonic, Span, StoreTime};
 use futures_util::future::ready;
 use proptest::prelude::*;
 use std::sync::atomic::AtomicUsize;
@@ -92,6 +92,31 @@ fn remote(ways: &[Way]) -> Arc<dyn Store> {
 async fn the_remote_store_keeps_every_rule() {
     for rule in RULES {
         let verdict = (rule.run)(remote(&[Way::Plain])).await;
+        assert!(verdict.is_ok(), "{}: {verdict:?}", rule.name);
+    }
+}
+
+/// A store whose clocks the test sets, from afar.
+struct TimedAfar(TimedModel);
+
+impl Timed for TimedAfar {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(RemoteStore::new(Direct::new(self.0.store(), &[])))
+    }
+
+    fn set(&self, wall: StoreTime, mono: Monotonic) {
+        self.0.set(wall, mono);
+    }
+
+    fn restart(&self) {
+        self.0.restart();
+    }
+}
+
+#[tokio::test]
+async fn the_remote_store_keeps_every_rule_about_clocks() {
+    for rule in CLOCK_RULES {
+        let verdict = (rule.run)(Arc::new(TimedAfar(TimedModel::new()))).await;
         assert!(verdict.is_ok(), "{}: {verdict:?}", rule.name);
     }
 }
@@ -329,6 +354,7 @@ fn sample_calls() -> Vec<StoreCall> {
         }),
         StoreCall::Now(Scope::Coordinator),
         StoreCall::Facts,
+        StoreCall::ConfirmClock,
     ]
 }
 
@@ -371,6 +397,7 @@ fn sample_answers() -> Vec<StoreAnswer> {
         StoreAnswer::Facts(facts, 1 << 100),
         StoreAnswer::Unavailable(word()),
         StoreAnswer::NotUnderstood(word()),
+        StoreAnswer::ClockConfirmed(true),
     ]);
     answers
 }
