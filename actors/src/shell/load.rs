@@ -97,8 +97,16 @@ pub async fn open_and_load(store: SharedStore, plan: OpenPlan, holder: Holder) -
     })
 }
 
-/// Takes back the owner's mark of this process, if it stands: it was told to stop before its shard was open.
+/// Takes back the owner's mark of this process, if it stands: it was told to stop before its shard was open. An
+/// opening that was on its way may still come in between, once.
 pub async fn leave(store: SharedStore, plan: OpenPlan, holder: Holder) -> Result<(), OpenError> {
+    match leave_once(&store, &plan, holder).await {
+        Err(OpenError::Moved { .. }) => leave_once(&store, &plan, holder).await,
+        left => left,
+    }
+}
+
+async fn leave_once(store: &SharedStore, plan: &OpenPlan, holder: Holder) -> Result<(), OpenError> {
     let scope = Scope::Shard(plan.shard);
     let request = Open {
         scope,
@@ -107,8 +115,8 @@ pub async fn leave(store: SharedStore, plan: OpenPlan, holder: Holder) -> Result
         node: plan.node.clone(),
     };
     let opened = store.open(request).await?;
-    let rows = read_quarantine(&store, plan.shard).await?;
-    let writes = leave_marks(plan.shard, &rows, &boot_of(&plan), opened.at);
+    let rows = read_quarantine(store, plan.shard).await?;
+    let writes = leave_marks(plan.shard, &rows, &boot_of(plan), opened.at);
     if writes.is_empty() {
         return Ok(());
     }
@@ -122,6 +130,7 @@ pub async fn leave(store: SharedStore, plan: OpenPlan, holder: Holder) -> Result
     });
     match committed.await {
         Committed::Committed(_) | Committed::Already(_) => Ok(()),
+        Committed::Stale => Err(OpenError::Moved { current: opened.epoch }),
         other => Err(StoreError::Unavailable(format!("{other:?}")).into()),
     }
 }

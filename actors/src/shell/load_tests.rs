@@ -51,36 +51,37 @@ async fn store_with(rows: Vec<Row>) -> (SharedStore, Arc<AtomicUsize>) {
         Arc::new(Still),
         Arc::new(|_: Span| futures_util::future::ready(()).boxed()),
     );
-    let (scope, holder) = (Scope::Coordinator, Holder(1));
-    let node = name("a");
-    let expected = Epoch(0);
-    let opened = store
-        .open(Open {
-            scope,
-            holder,
-            expected,
-            node,
-        })
-        .await
-        .unwrap();
     let put = |row: &Row| Write::Put {
         row: row.clone(),
         expect: Expect::Any,
     };
-    for (at, part) in rows.chunks(1_000).enumerate() {
-        let writes: Vec<Write> = part.iter().map(put).collect();
-        let commit = Commit {
-            scope,
-            holder,
-            epoch: opened.epoch,
-            number: BatchNo(at as u64 + 1),
-            batch: Arc::new(encode_batch(&writes, false).unwrap()),
-        };
-        assert!(matches!(store.commit(commit).await, Committed::Committed(_)));
-    }
+    let batches: Vec<Vec<Write>> = rows.chunks(1_000).map(|part| part.iter().map(put).collect()).collect();
+    commit_rows(&store, &batches).await;
     let reads = Arc::new(AtomicUsize::new(0));
     store.set_plan(Box::new(Reads(reads.clone())));
     (Arc::new(store), reads)
+}
+
+async fn commit_rows(store: &ModelStore, batches: &[Vec<Write>]) {
+    let (scope, holder) = (Scope::Coordinator, Holder(1));
+    let (expected, node) = (Epoch(0), name("a"));
+    let opening = Open {
+        scope,
+        holder,
+        expected,
+        node,
+    };
+    let epoch = store.open(opening).await.unwrap().epoch;
+    for (at, writes) in batches.iter().enumerate() {
+        let commit = Commit {
+            scope,
+            holder,
+            epoch,
+            number: BatchNo(at as u64 + 1),
+            batch: Arc::new(encode_batch(writes, false).unwrap()),
+        };
+        assert!(matches!(store.commit(commit).await, Committed::Committed(_)));
+    }
 }
 
 fn name(text: &str) -> Name {
@@ -205,4 +206,78 @@ async fn f30_many_small_classes_are_found_in_pages_and_few_large_ones_by_skippin
         assert_eq!(seen, wanted);
         assert!(reads <= reads_max, "{reads} reads for {} classes", counts.len());
     }
+}
+
+/// Holds the first open up until the gate is opened.
+struct SlowOpen(bool);
+
+impl FaultPlan for SlowOpen {
+    fn on_commit(&mut self, _: &Commit) -> CallFate {
+        CallFate::default()
+    }
+
+    fn on_open(&mut self, _: &Open) -> CallFate {
+        let delay = match std::mem::replace(&mut self.0, false) {
+            true => Span::from_secs(1),
+            false => Span::ZERO,
+        };
+        CallFate {
+            delay,
+            ..CallFate::default()
+        }
+    }
+
+    fn on_read(&mut self) -> CallFate {
+        CallFate::default()
+    }
+}
+
+#[tokio::test]
+async fn f9_an_owners_mark_is_taken_back_although_an_opening_comes_in_between() {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let opens = gate.clone();
+    let store = ModelStore::new(
+        Arc::new(Still),
+        Arc::new(move |_: Span| {
+            let opens = opens.clone();
+            async move { opens.acquire().await.unwrap().forget() }.boxed()
+        }),
+    );
+    let (shard, node) = (ShardId(0), name("a"));
+    let plan = OpenPlan {
+        shard,
+        map: ShardMap::new(1).unwrap(),
+        generation: Generation(1),
+        node: node.clone(),
+        local: Some(WorkerId {
+            node: node.clone(),
+            boot: 5,
+        }),
+    };
+    let assignment = Row::Assignment(fencepost_core::row::AssignmentRow {
+        scope: Scope::Shard(shard),
+        node,
+        version: 1,
+    });
+    let mut writes = read_marks(shard, &[], &boot_of(&plan), StoreTime(1)).writes;
+    writes.push(Write::Put {
+        row: assignment,
+        expect: Expect::Any,
+    });
+    commit_rows(&store, &[writes]).await;
+    let shared: SharedStore = Arc::new(store.clone());
+    assert_eq!(read_quarantine(&shared, shard).await.unwrap().len(), 1);
+    store.set_plan(Box::new(SlowOpen(true)));
+    let mut leaving = std::pin::pin!(leave(shared.clone(), plan.clone(), Holder(2)));
+    assert!(leaving.as_mut().now_or_never().is_none(), "it has read the epoch");
+    let opening = Open {
+        scope: Scope::Shard(shard),
+        holder: Holder(3),
+        expected: Epoch(0),
+        node: plan.node.clone(),
+    };
+    store.open(opening).await.unwrap();
+    gate.add_permits(1);
+    leaving.await.unwrap();
+    assert!(read_quarantine(&shared, shard).await.unwrap().is_empty());
 }
