@@ -297,6 +297,27 @@ pub enum EffectProof {
 }
 
 impl Job {
+    /// A job as it is made, due and ready at once.
+    pub fn due_at_once(id: JobId, spec: Arc<JobSpec>, origin: Origin, at: StoreTime) -> Job {
+        Job {
+            id,
+            version: 1,
+            spec,
+            origin,
+            created_at: at,
+            due_at: at,
+            state: JobState::Ready,
+            reason: None,
+            place: Place::Ready { order: at },
+            charged: 0,
+            refunded: 0,
+            attempt_next: 1,
+            attempts: Vec::new(),
+            cancel_requested_at: None,
+            ended_at: None,
+        }
+    }
+
     /// Whether a worker was lost while it ran, as far as its records go: it may be what ends workers.
     pub fn has_lost_a_worker(&self) -> bool {
         self.workers_lost() > 0

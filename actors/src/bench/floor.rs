@@ -10,7 +10,7 @@ use crate::bench::{BenchOptions, rig};
 use crate::chance::{SystemChance, draw_job_id, draw_u64};
 use crate::clock::{Clock, SystemClock};
 use fencepost_core::ids::{Epoch, JobId, ShardId, Token, WorkerId};
-use fencepost_core::job::{Job, JobSpec, JobState, Origin, Place};
+use fencepost_core::job::{Job, JobSpec, Origin};
 use fencepost_core::name::Name;
 use fencepost_core::row::{LeasedRow, ReadyRow, Row, RowKey};
 use fencepost_core::time::{Span, StoreTime};
@@ -169,23 +169,8 @@ fn rows(jobs: &[Job], of: RowsOf) -> Vec<FloorWrite> {
 
 fn job(spec: &Arc<JobSpec>) -> Job {
     let at = StoreTime::from_secs(1_800_000_000);
-    Job {
-        id: draw_job_id(&SystemChance, None),
-        version: 1,
-        spec: spec.clone(),
-        origin: Origin::Request { key: None },
-        created_at: at,
-        due_at: at,
-        state: JobState::Ready,
-        reason: None,
-        place: Place::Ready { order: at },
-        charged: 0,
-        refunded: 0,
-        attempt_next: 1,
-        attempts: Vec::new(),
-        cancel_requested_at: None,
-        ended_at: None,
-    }
+    let origin = Origin::Request { key: None };
+    Job::due_at_once(draw_job_id(&SystemChance, None), spec.clone(), origin, at)
 }
 
 fn put(row: &Row) -> FloorWrite {

@@ -63,47 +63,37 @@ fn token() -> Token {
 
 /// A handler job at every default, with a payload of so many bytes.
 pub(crate) fn small_job(payload: usize) -> Job {
+    let spec = Arc::new(JobSpec {
+        tenant: name("default"),
+        queue: name("default"),
+        target: Target::Handler(name("noop")),
+        payload: Payload {
+            kind: if payload == 0 {
+                PayloadKind::Empty
+            } else {
+                PayloadKind::Json
+            },
+            bytes: Arc::from(vec![b'1'; payload]),
+        },
+        priority: 5,
+        tags: Vec::new(),
+        timeout: Span::from_secs(300),
+        retry: RetryPolicy {
+            attempt_count_max: 5,
+            backoff_first: Span::from_secs(1),
+            backoff_cap: Span::from_secs(3_600),
+        },
+        delivery: Delivery::AtLeastOnce,
+        expires_at: None,
+    });
     Job {
-        id: id(1),
-        version: 1,
-        spec: Arc::new(JobSpec {
-            tenant: name("default"),
-            queue: name("default"),
-            target: Target::Handler(name("noop")),
-            payload: Payload {
-                kind: if payload == 0 {
-                    PayloadKind::Empty
-                } else {
-                    PayloadKind::Json
-                },
-                bytes: Arc::from(vec![b'1'; payload]),
-            },
-            priority: 5,
-            tags: Vec::new(),
-            timeout: Span::from_secs(300),
-            retry: RetryPolicy {
-                attempt_count_max: 5,
-                backoff_first: Span::from_secs(1),
-                backoff_cap: Span::from_secs(3_600),
-            },
-            delivery: Delivery::AtLeastOnce,
-            expires_at: None,
-        }),
-        origin: Origin::Request { key: None },
-        created_at: AT,
         due_at: later(3_600),
         state: JobState::Waiting,
-        reason: None,
         place: Place::Wait {
             at: later(3_600),
             length: Span::ZERO,
         },
-        charged: 0,
-        refunded: 0,
-        attempt_next: 1,
-        attempts: Vec::new(),
-        cancel_requested_at: None,
-        ended_at: None,
+        ..Job::due_at_once(id(1), spec, Origin::Request { key: None }, AT)
     }
 }
 

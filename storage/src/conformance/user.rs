@@ -6,7 +6,7 @@ use super::Verdict;
 use crate::codec::encode_batch;
 use crate::store::{Commit, Committed, Open, OpenError, Opened, Store};
 use fencepost_core::ids::{BatchNo, Epoch, Holder, JobId, Scope, ShardId, Slot};
-use fencepost_core::job::{Delivery, Job, JobSpec, JobState, Origin, Place, RetryPolicy};
+use fencepost_core::job::{Delivery, Job, JobSpec, Origin, RetryPolicy};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
 use fencepost_core::row::{AssignmentRow, DeadLetterRow, Row, RowKey};
@@ -165,37 +165,25 @@ pub(super) fn delete_letter(id: u8) -> Write {
 
 /// A job row of this version.
 pub(super) fn job(id: u8, version: u64, expect: Expect) -> Write {
+    let spec = Arc::new(JobSpec {
+        tenant: name("default"),
+        queue: name("default"),
+        target: Target::Handler(name("noop")),
+        payload: Payload::empty(),
+        priority: 5,
+        tags: Vec::new(),
+        timeout: Span::from_secs(300),
+        retry: RetryPolicy {
+            attempt_count_max: 5,
+            backoff_first: Span::from_secs(1),
+            backoff_cap: Span::from_secs(60),
+        },
+        delivery: Delivery::AtLeastOnce,
+        expires_at: None,
+    });
     let job = Job {
-        id: job_id(id),
         version,
-        spec: Arc::new(JobSpec {
-            tenant: name("default"),
-            queue: name("default"),
-            target: Target::Handler(name("noop")),
-            payload: Payload::empty(),
-            priority: 5,
-            tags: Vec::new(),
-            timeout: Span::from_secs(300),
-            retry: RetryPolicy {
-                attempt_count_max: 5,
-                backoff_first: Span::from_secs(1),
-                backoff_cap: Span::from_secs(60),
-            },
-            delivery: Delivery::AtLeastOnce,
-            expires_at: None,
-        }),
-        origin: Origin::Request { key: None },
-        created_at: StoreTime(1),
-        due_at: StoreTime(1),
-        state: JobState::Ready,
-        reason: None,
-        place: Place::Ready { order: StoreTime(1) },
-        charged: 0,
-        refunded: 0,
-        attempt_next: 1,
-        attempts: Vec::new(),
-        cancel_requested_at: None,
-        ended_at: None,
+        ..Job::due_at_once(job_id(id), spec, Origin::Request { key: None }, StoreTime(1))
     };
     Write::Put {
         row: Row::Job(Box::new(job)),

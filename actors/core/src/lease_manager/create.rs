@@ -134,21 +134,10 @@ impl LeaseManager {
             (JobState::Waiting, Place::Wait { at, length })
         };
         let job = Job {
-            id,
-            version: 1,
-            spec,
-            origin,
-            created_at: now.store,
             due_at,
             state,
-            reason: None,
             place,
-            charged: 0,
-            refunded: 0,
-            attempt_next: 1,
-            attempts: Vec::new(),
-            cancel_requested_at: None,
-            ended_at: None,
+            ..Job::due_at_once(id, spec, origin, now.store)
         };
         out.insert(Row::Job(Box::new(job.clone())));
         if is_due {

@@ -13,7 +13,7 @@ mod waiting;
 use super::io::{StopReason, WorkerEffect, WorkerInput};
 use super::{WorkerConfig, WorkerMachine};
 use crate::ids::{BeatId, Epoch, Generation, JobId, OfferId, ShardId, ShardMap, ShardOwner, Slot, Token};
-use crate::job::{Delivery, EffectProof, Job, JobSpec, JobState, Origin, Outcome, Place, RetryPolicy, Verdict};
+use crate::job::{Delivery, EffectProof, Job, JobSpec, Origin, Outcome, RetryPolicy, Verdict};
 use crate::lease_manager::io::{Grant, Recorded, Renewal};
 use crate::limits;
 use crate::name::Name;
@@ -229,23 +229,8 @@ pub(super) fn job(number: u64, delivery: Delivery) -> Job {
         delivery,
         expires_at: None,
     };
-    Job {
-        id: JobId::fresh(Slot::new((number % 16_384) as u16).unwrap(), chance),
-        version: 1,
-        spec: Arc::new(spec),
-        origin: Origin::Request { key: None },
-        created_at: StoreTime(0),
-        due_at: StoreTime(0),
-        state: JobState::Ready,
-        reason: None,
-        place: Place::Ready { order: StoreTime(0) },
-        charged: 0,
-        refunded: 0,
-        attempt_next: 1,
-        attempts: Vec::new(),
-        cancel_requested_at: None,
-        ended_at: None,
-    }
+    let id = JobId::fresh(Slot::new((number % 16_384) as u16).unwrap(), chance);
+    Job::due_at_once(id, Arc::new(spec), Origin::Request { key: None }, StoreTime(0))
 }
 
 /// A grant of job `number` under (epoch 1, `sequence`).
