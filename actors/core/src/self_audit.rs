@@ -46,7 +46,9 @@ pub enum SelfAuditFault {
     Memory(&'static str),
 }
 
-/// Holds loaded rows against their owner, before anything is built from them.
+/// Holds loaded rows against their owner, before anything is built from them. A sound shard never fails it,
+/// however often its processes start: each open raises the epoch by one in the step that makes it the owner's,
+/// and what an owner grants is of its own epoch, so all that the next one finds is of an earlier one.
 pub(crate) fn audit_loaded(facts: &ShardFacts, opened: &ShardOpened) -> Result<(), SelfAuditFault> {
     let owner = (facts.generation, facts.epoch);
     let mut holders: BTreeMap<Token, JobId> = BTreeMap::new();
