@@ -8,6 +8,7 @@ use fencepost_core::ids::{BatchNo, Epoch, Holder, Scope};
 use fencepost_core::name::Name;
 use fencepost_core::time::StoreTime;
 use futures_util::future::BoxFuture;
+use std::fmt;
 use std::sync::Arc;
 
 /// A raw key or value.
@@ -85,6 +86,20 @@ pub enum Committed {
     Unavailable(String),
     /// Unknown: settle it by sending the same bytes under the same number.
     Unknown(String),
+}
+
+impl fmt::Display for Committed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Committed::Committed(_) => f.write_str("the batch is durable"),
+            Committed::Already(_) => f.write_str("the batch was durable before"),
+            Committed::Conflict(what) => write!(f, "the batch contradicts what is stored: {what}"),
+            Committed::Stale => f.write_str("another owner has taken over"),
+            Committed::Full => f.write_str("the disk is full"),
+            Committed::Unavailable(why) => write!(f, "the batch was not taken: {why}"),
+            Committed::Unknown(why) => write!(f, "whether the batch is durable is not known: {why}"),
+        }
+    }
 }
 
 /// A time that the store states.

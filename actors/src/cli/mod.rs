@@ -21,6 +21,7 @@ pub mod clock;
 pub mod doctor;
 pub mod failure;
 pub mod import;
+mod interrupts;
 pub mod job;
 pub mod job_args;
 pub mod output;
@@ -118,7 +119,7 @@ fn run(command: Command) -> Exit {
         Command::Clock(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Store(command) => {
             crate::process::panics::keep_quiet_while_opening();
-            ask(command.format(), async |out| command.run(out))
+            finish(command.format(), keep_at(&command))
         }
         Command::Import(command) => ask(command.format(), async |out| command.run(out, wall()).await),
     }
@@ -164,6 +165,25 @@ where
             done = command(&mut out) => done,
         }
     });
+    finish(format, done)
+}
+
+/// Runs a command that waits for no server; Ctrl-C ends it where it can be begun anew.
+fn keep_at(command: &store::StoreCommand) -> Result<Exit, Failure> {
+    let interrupts = interrupts::Interrupts::listen().map_err(|error| {
+        let detail = format!("Signals cannot be listened to: {error}.");
+        Failure::new(
+            Exit::Failed,
+            "signals_unheard",
+            detail,
+            "Check the limits of this process.",
+        )
+    })?;
+    command.run(&mut io::stdout(), &|| interrupts.came())
+}
+
+/// Tells what went wrong.
+fn finish(format: Format, done: Result<Exit, Failure>) -> Exit {
     match done {
         Ok(exit) => exit,
         Err(failure) if *failure.problem.code == *OUTPUT_CLOSED => Exit::Ok,

@@ -13,7 +13,9 @@ use crate::process::serve::StoreTicks;
 use clap::{Args, Subcommand};
 use fencepost_core::ids::Generation;
 use fencepost_core::name::Name;
-use fencepost_storage::fjall_store::{BackupError, NewStore, Options, RestoreStep, Restored, backup, restore};
+use fencepost_storage::fjall_store::{
+    BackupError, IsStopped, NewStore, Options, RestoreStep, Restored, backup, restore,
+};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
@@ -69,12 +71,13 @@ impl StoreCommand {
     ///
     /// # Errors
     /// What went wrong.
-    pub fn run(&self, out: &mut dyn Write) -> Result<Exit, Failure> {
+    pub fn run(&self, out: &mut dyn Write, is_stopped: IsStopped<'_>) -> Result<Exit, Failure> {
         match self {
             StoreCommand::Backup(args) => {
                 let bar = progress::copying(&args.from, &args.to, "copying");
-                backup(&args.from, &args.to).map_err(|error| failure(&error))?;
+                let done = backup(&args.from, &args.to, is_stopped);
                 bar.finish_and_clear();
+                done.map_err(|error| failure(&error))?;
                 let text = format!("copied to {}", args.to.display());
                 let json = json!({ "folder": args.to.display().to_string() });
                 put(out, &shown(args.output.output, &text, &json))?;
@@ -84,9 +87,9 @@ impl StoreCommand {
                     .generation
                     .map_or_else(|| generation_of(SystemClock::new().wall()), Generation);
                 let bar = progress::copying(&args.from, &args.to, "restoring");
-                let done =
-                    restore(&args.from, &args.to, lowest, fresh(), &mut on_step).map_err(|error| failure(&error))?;
+                let done = restore(&args.from, &args.to, lowest, fresh(), &mut on_step, is_stopped);
                 bar.finish_and_clear();
+                let done = done.map_err(|error| failure(&error))?;
                 let json = json!({
                     "folder": args.to.display().to_string(), "generation": done.generation.0,
                     "parked": done.parked, "unreadable": done.unreadable,
@@ -160,6 +163,11 @@ fn failure(error: &BackupError) -> Failure {
         ),
         BackupError::Store(_) => (Exit::Failed, "store_failed", "Check the disk."),
         BackupError::Unreadable(_) => (Exit::Failed, "store_unreadable", "Try an older backup."),
+        BackupError::Stopped => (
+            Exit::Interrupted,
+            "interrupted",
+            "Run the same command again; it begins anew. Nothing else opens that folder.",
+        ),
     };
     Failure::new(
         exit,

@@ -131,7 +131,7 @@ async fn leave_once(store: &SharedStore, plan: &OpenPlan, holder: Holder) -> Res
     match committed.await {
         Committed::Committed(_) | Committed::Already(_) => Ok(()),
         Committed::Stale => Err(OpenError::Moved { current: opened.epoch }),
-        other => Err(StoreError::Unavailable(format!("{other:?}")).into()),
+        other => Err(StoreError::Unavailable(other.to_string()).into()),
     }
 }
 

@@ -18,6 +18,7 @@ mod full_disk;
 #[cfg(feature = "test-switches")]
 mod half_restored;
 mod handler;
+mod interrupted;
 mod kill;
 #[cfg(feature = "test-switches")]
 mod poison;

@@ -32,14 +32,28 @@ pub enum BackupError {
     /// A row that the restore must change cannot be read.
     #[error("the backup cannot be restored: {0}")]
     Unreadable(String),
+    /// The caller wanted it to end.
+    #[error("stopped half-way; what is in the new folder is no store")]
+    Stopped,
+}
+
+/// Asked before each file and each page of rows: true once somebody wants the work to end.
+pub type IsStopped<'a> = &'a dyn Fn() -> bool;
+
+/// Goes on unless somebody wants the work to end; the folder then still says that it is half-done.
+pub(super) fn go_on(is_stopped: IsStopped<'_>) -> Result<(), BackupError> {
+    match is_stopped() {
+        true => Err(BackupError::Stopped),
+        false => Ok(()),
+    }
 }
 
 /// Copies the store in `folder`, which no process may have open, to `to`, which must not exist, or hold
 /// nothing but half of such a copy.
-pub fn backup(folder: &Path, to: &Path) -> Result<(), BackupError> {
+pub fn backup(folder: &Path, to: &Path, is_stopped: IsStopped<'_>) -> Result<(), BackupError> {
     let source = Source::take(folder)?;
     let (unfinished, _lock) = Unfinished::begin(to, Work::Backup)?;
-    source.copy(&unfinished.folder)?;
+    source.copy(&unfinished.folder, is_stopped)?;
     Ok(unfinished.finish()?)
 }
 
@@ -65,16 +79,15 @@ impl Source {
     }
 
     /// Copies what makes it a store; durable when it returns, but for the folder's own name.
-    pub(super) fn copy(&self, target: &Folder) -> Result<(), StartError> {
+    pub(super) fn copy(&self, target: &Folder, is_stopped: IsStopped<'_>) -> Result<(), BackupError> {
         for (from, to) in [
             (self.folder.identity(), target.identity()),
             (self.folder.mark(), target.mark()),
         ] {
             copy_file(&from, &to).map_err(StartError::io(&from))?;
         }
-        let to = target.database();
-        copy_folder(&self.folder.database(), &to).map_err(StartError::io(&to))?;
-        target.sync().map_err(StartError::io(target.path()))
+        copy_folder(&self.folder.database(), &target.database(), is_stopped)?;
+        Ok(target.sync().map_err(StartError::io(target.path()))?)
     }
 }
 
@@ -83,16 +96,18 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     fs::File::open(to)?.sync_all()
 }
 
-fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
+fn copy_folder(from: &Path, to: &Path, is_stopped: IsStopped<'_>) -> Result<(), BackupError> {
+    let failed = |error| BackupError::from(StartError::io(to)(error));
+    fs::create_dir(to).map_err(failed)?;
+    for entry in fs::read_dir(from).map_err(failed)? {
+        go_on(is_stopped)?;
+        let entry = entry.map_err(failed)?;
         let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &target)?;
+        if entry.file_type().map_err(failed)?.is_dir() {
+            copy_folder(&entry.path(), &target, is_stopped)?;
         } else {
-            copy_file(&entry.path(), &target)?;
+            copy_file(&entry.path(), &target).map_err(failed)?;
         }
     }
-    fs::File::open(to)?.sync_all()
+    fs::File::open(to).and_then(|folder| folder.sync_all()).map_err(failed)
 }

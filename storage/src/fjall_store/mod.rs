@@ -31,7 +31,7 @@ mod verify;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use backup::{BackupError, backup};
+pub use backup::{BackupError, IsStopped, backup};
 pub use disk_space::{FreeSpace, StatvfsProbe};
 pub use engine_panic::is_opening;
 pub use error::StartError;

@@ -6,10 +6,9 @@
 //! folder that opens before all of that is durable (`unfinished.rs`). Next: `start.rs`.
 
 use super::FjallStore;
-use super::backup::{BackupError, Source};
+use super::backup::{BackupError, IsStopped, Source, go_on};
 use super::folder::Folder;
 use super::identity::Identity;
-use super::lock::FolderLock;
 use super::mark::MarkFile;
 use super::queue::Item;
 use super::start::{Options, start_restored};
@@ -87,15 +86,17 @@ pub fn restore(
     generation: Generation,
     options: Options,
     on_step: OnStep<'_>,
+    is_stopped: IsStopped<'_>,
 ) -> Result<Restored, BackupError> {
     let source = Source::take(from)?;
     let (unfinished, lock) = Unfinished::begin(to, Work::Restore)?;
     on_step(RestoreStep::Copy);
-    source.copy(&unfinished.folder)?;
+    source.copy(&unfinished.folder, is_stopped)?;
     on_step(RestoreStep::Identify);
     identify(&unfinished.folder, options.fresh.store)?;
     on_step(RestoreStep::Open);
-    let done = change(to, generation, options, lock, on_step)?;
+    let store = start_restored(to, options, lock)?;
+    let done = Restore { store, is_stopped }.run(generation, on_step)?;
     on_step(RestoreStep::Finish);
     unfinished.finish()?;
     Ok(done)
@@ -110,25 +111,15 @@ fn identify(folder: &Folder, store: u128) -> Result<(), BackupError> {
     Ok(Identity { store, ..identity }.write(folder)?)
 }
 
-/// Opens the copy, changes it, and closes it again.
-fn change(
-    to: &Path,
-    generation: Generation,
-    options: Options,
-    lock: FolderLock,
-    on_step: OnStep<'_>,
-) -> Result<Restored, BackupError> {
-    let store = start_restored(to, options, lock)?;
-    Restore { store }.run(generation, on_step)
-}
-
 /// The changes to a restored store, before anybody else sees it.
-struct Restore {
+struct Restore<'a> {
     store: FjallStore,
+    is_stopped: IsStopped<'a>,
 }
 
-impl Restore {
-    fn run(&self, lowest: Generation, on_step: OnStep<'_>) -> Result<Restored, BackupError> {
+impl Restore<'_> {
+    /// The store is closed when it returns.
+    fn run(self, lowest: Generation, on_step: OnStep<'_>) -> Result<Restored, BackupError> {
         let cell = self.cell()?;
         let now = self.store.shared.time.state().time;
         let mut done = Restored {
@@ -251,7 +242,7 @@ impl Restore {
         self.store.shared.queue.push(Item::Repair { writes, scopes, answer });
         match receiver.recv() {
             Ok(Committed::Committed(_)) => Ok(()),
-            Ok(other) => Err(StoreError::Broken(format!("{other:?}")).into()),
+            Ok(other) => Err(StoreError::Broken(other.to_string()).into()),
             Err(_) => Err(StoreError::Broken("the store ended".into()).into()),
         }
     }
@@ -261,7 +252,9 @@ impl Restore {
         Ok(values.pop().flatten())
     }
 
+    /// A page, unless somebody wants the work to end.
     fn scan(&self, scan: Scan) -> Result<Vec<KeyValue>, BackupError> {
+        go_on(self.is_stopped)?;
         Ok(wait(self.store.scan(scan))?)
     }
 }

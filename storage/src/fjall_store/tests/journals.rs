@@ -62,7 +62,7 @@ async fn a_deleted_sealed_journal_is_refused_at_every_start() {
         assert!(refusal(&folder).contains("a journal is missing"));
     }
     // A copy would have the damage, but not the note.
-    let error = backup(&folder, &temp.path().join("copy")).expect_err("the copy was made");
+    let error = backup(&folder, &temp.path().join("copy"), &|| false).expect_err("the copy was made");
     assert!(error.to_string().contains("a journal is missing"), "{error}");
 }
 

@@ -91,7 +91,7 @@ fn watched(
 ) -> Result<Restored, BackupError> {
     let mut options = options();
     options.fresh.store = 77;
-    restore(from, to, Generation(generation), options, on_step)
+    restore(from, to, Generation(generation), options, on_step, &|| false)
 }
 
 #[tokio::test]
@@ -107,11 +107,11 @@ async fn f11_a_restore_raises_generation_and_epochs_and_parks_at_most_once_jobs(
         let epoch = open(&store, 0).await;
         must_commit(&store, epoch, 1, &rows()).await;
         assert!(
-            matches!(backup(&folder, &copy), Err(BackupError::Start(_))),
+            matches!(backup(&folder, &copy, &|| false), Err(BackupError::Start(_))),
             "the store is open"
         );
     }
-    backup(&folder, &copy).unwrap();
+    backup(&folder, &copy, &|| false).unwrap();
     let done = restored(&copy, &back, 0).unwrap();
     assert_eq!((done.generation, done.parked, done.unreadable), (Generation(5), 2, 0));
     let store = started(&back);
@@ -151,7 +151,7 @@ async fn a_restore_rises_above_the_generation_it_is_told() {
     assert_eq!(restored(&folder, &back, 40).unwrap().generation, Generation(40));
     let again = restored(&folder, &back, 40);
     assert!(matches!(again, Err(BackupError::Occupied(_))), "{again:?}");
-    let nothing = backup(&temp.path().join("none"), &temp.path().join("x"));
+    let nothing = backup(&temp.path().join("none"), &temp.path().join("x"), &|| false);
     assert!(matches!(nothing, Err(BackupError::NoStore(_))));
 }
 
@@ -222,7 +222,7 @@ async fn f11_a_restore_that_ends_between_any_two_steps_leaves_nothing_that_opens
         let refused = FjallStore::start(&back, options()).err().unwrap();
         assert_eq!(refused.code(), "store_unfinished", "before {last:?}: {refused}");
         assert!(refused.to_string().contains("back") && refused.next_step().contains("again"));
-        let copied = backup(&back, &temp.path().join("copy"));
+        let copied = backup(&back, &temp.path().join("copy"), &|| false);
         assert!(
             matches!(copied, Err(BackupError::Start(StartError::Unfinished { .. }))),
             "{copied:?}"
@@ -245,7 +245,7 @@ async fn half_a_backup_is_no_store_and_is_begun_anew() {
     to_restore(&folder).await;
     let begun = super::super::unfinished::Unfinished::begin(&copy, super::super::unfinished::Work::Backup);
     std::fs::write(copy.join("IDENTITY"), "half").unwrap();
-    let held = backup(&folder, &copy);
+    let held = backup(&folder, &copy, &|| false);
     assert!(
         matches!(held, Err(BackupError::Start(StartError::Locked { .. }))),
         "{held:?}"
@@ -265,9 +265,12 @@ async fn half_a_backup_is_no_store_and_is_begun_anew() {
         matches!(other, Err(BackupError::Occupied(_))),
         "of another work: {other:?}"
     );
-    backup(&folder, &copy).unwrap();
+    backup(&folder, &copy, &|| false).unwrap();
     drop(started(&copy));
-    assert!(matches!(backup(&folder, &copy), Err(BackupError::Occupied(_))));
+    assert!(matches!(
+        backup(&folder, &copy, &|| false),
+        Err(BackupError::Occupied(_))
+    ));
 }
 
 #[tokio::test]
@@ -278,12 +281,41 @@ async fn a_copy_goes_into_an_empty_folder_and_into_no_other() {
     std::fs::create_dir(&there).unwrap();
     std::fs::write(there.join("mine"), "kept").unwrap();
     assert!(matches!(restored(&folder, &there, 0), Err(BackupError::Occupied(_))));
-    assert!(matches!(backup(&folder, &there), Err(BackupError::Occupied(_))));
     assert!(matches!(
-        backup(&folder, &there.join("mine")),
+        backup(&folder, &there, &|| false),
+        Err(BackupError::Occupied(_))
+    ));
+    assert!(matches!(
+        backup(&folder, &there.join("mine"), &|| false),
         Err(BackupError::Occupied(_))
     ));
     std::fs::remove_file(there.join("mine")).unwrap();
     restored(&folder, &there, 0).unwrap();
     drop(started(&there));
+}
+
+#[tokio::test]
+async fn a_copy_that_is_stopped_before_any_file_or_page_is_no_store_until_it_is_made_anew() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("s");
+    to_restore(&folder).await;
+    for restores in [false, true] {
+        let made = temp.path().join(format!("made-{restores}"));
+        let run = |is_stopped: IsStopped<'_>| match restores {
+            false => backup(&folder, &made, is_stopped),
+            true => restore(&folder, &made, Generation(0), options(), &mut |_| {}, is_stopped).map(|_| ()),
+        };
+        for most in 0.. {
+            let asked = std::cell::Cell::new(0);
+            let done = run(&|| asked.replace(asked.get() + 1) >= most);
+            let Err(stopped) = done else {
+                assert!(most > 8, "asked {most} times");
+                break;
+            };
+            assert!(matches!(stopped, BackupError::Stopped), "{stopped}");
+            let refused = FjallStore::start(&made, options()).err().unwrap();
+            assert_eq!(refused.code(), "store_unfinished", "{refused}");
+        }
+        drop(started(&made));
+    }
 }
