@@ -159,6 +159,11 @@ fn pause_resume_and_delete_are_answered_and_recorded() {
             cursor = format!("&cursor={next}");
         }
         assert_eq!(json!(walked), edits["items"], "one by one the same");
+        for life in [String::new(), format!("?incarnation={:048}", 1)] {
+            let path = format!("/v1/schedules/never/edits{life}");
+            let unknown = world.get(&path).await.problem();
+            assert_eq!(unknown, (404, "schedule_not_found".into()), "{path}");
+        }
         for odd in ["xyz", "a", ""] {
             let path = format!("/v1/schedules/s/edits?cursor={odd}");
             assert_eq!(

@@ -244,7 +244,14 @@ impl LeaseManager {
         let job = Arc::unwrap_or_clone(job);
         let from = match job.state {
             JobState::Waiting => JobState::Waiting,
-            _ => JobState::Ready,
+            // A job that becomes due is ready, whatever its row says until it is written anew.
+            JobState::Ready
+            | JobState::Leased
+            | JobState::Succeeded
+            | JobState::Dead
+            | JobState::Cancelled
+            | JobState::Expired
+            | JobState::Uncertain => JobState::Ready,
         };
         let job = self.finish(
             now,

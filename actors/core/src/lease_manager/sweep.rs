@@ -201,7 +201,12 @@ impl LeaseManager {
                 let length = (length != Span::ZERO).then_some(length);
                 self.enter_wait(now, Arc::new(job.clone()), at, length, out);
             }
-            _ => {
+            Place::Wait { .. }
+            | Place::Ready { .. }
+            | Place::Leased
+            | Place::Parked
+            | Place::DeadLetter { .. }
+            | Place::None => {
                 job.state = JobState::Ready;
                 job.place = Place::Ready { order: now.store };
                 self.enter_ready(Arc::new(job.clone()), now.store, Lies::Nowhere, out);

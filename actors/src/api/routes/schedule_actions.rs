@@ -53,7 +53,10 @@ pub struct EditList {
 async fn simple(shared: &Shared, name: Name, request: ScheduleRequest) -> Result<Response, Problem> {
     match call(shared, name, request).await? {
         ScheduleReply::Schedule(view) => Ok(shown(StatusCode::OK, &view)),
-        _ => Err(odd_reply()),
+        ScheduleReply::Deleted
+        | ScheduleReply::Ran(_)
+        | ScheduleReply::Backfill { .. }
+        | ScheduleReply::EditPreview { .. } => Err(odd_reply()),
     }
 }
 
@@ -111,7 +114,10 @@ pub async fn run_now(
             let response = answer(StatusCode::CREATED, &body);
             Ok(with_header(response, "location", &format!("/v1/jobs/{id}")))
         }
-        _ => Err(odd_reply()),
+        ScheduleReply::Schedule(_)
+        | ScheduleReply::Deleted
+        | ScheduleReply::Backfill { .. }
+        | ScheduleReply::EditPreview { .. } => Err(odd_reply()),
     }
 }
 
@@ -149,7 +155,10 @@ pub async fn backfill(
             already_fired,
             over_cap,
         })),
-        _ => Err(odd_reply()),
+        ScheduleReply::Schedule(_)
+        | ScheduleReply::Deleted
+        | ScheduleReply::Ran(_)
+        | ScheduleReply::EditPreview { .. } => Err(odd_reply()),
     }
 }
 
@@ -231,11 +240,16 @@ pub async fn list_edits(
         .transpose()?;
     let limit = params.limit()?;
     params.end()?;
-    let name = full_name(name);
-    let page = |from| shared.gateway.edits(name.clone(), incarnation, from, LIST_PAGE_ROWS);
+    let full = full_name(name.clone());
+    let is_first = from.is_none();
+    let page = |from| shared.gateway.edits(full.clone(), incarnation, from, LIST_PAGE_ROWS);
     let show = |row: &EditRow| Some(schedule_view::edit(row));
     let key = |row: &EditRow| after_row(&Row::Edit(Box::new(row.clone())).key());
     let (items, next) = walk(limit, from, page, show, key).await?;
+    // A deleted schedule is known by its records; one with neither never was, or is forgotten.
+    if is_first && items.is_empty() && shared.gateway.schedule(full).await?.is_none() {
+        return Err(schedule_not_found(&name).into());
+    }
     Ok(ok(&EditList {
         items,
         next: next.map(|key| key_cursor(&key)),

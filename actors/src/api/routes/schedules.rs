@@ -66,7 +66,7 @@ pub async fn call(shared: &Shared, name: Name, request: ScheduleRequest) -> Resu
     let reply = shared.call(shard, ShardRequest::Schedule(name, request)).await?;
     match reply {
         ShardReply::Schedule(reply) => Ok(reply),
-        _ => Err(odd_reply()),
+        ShardReply::Created(_) | ShardReply::Cancel(_) | ShardReply::Job(_) => Err(odd_reply()),
     }
 }
 
@@ -110,7 +110,10 @@ pub async fn create_schedule(
     };
     match call(&shared, new.name, request).await? {
         ScheduleReply::Schedule(view) => Ok(with_header(shown(StatusCode::CREATED, &view), "location", &location)),
-        _ => Err(odd_reply()),
+        ScheduleReply::Deleted
+        | ScheduleReply::Ran(_)
+        | ScheduleReply::Backfill { .. }
+        | ScheduleReply::EditPreview { .. } => Err(odd_reply()),
     }
 }
 
@@ -231,7 +234,7 @@ pub async fn edit_schedule(
             pending_at: pending.map(|(at, _)| text::instant(at)),
             pending: pending.map(|(_, fate)| pending_word(fate)),
         })),
-        _ => Err(odd_reply()),
+        ScheduleReply::Deleted | ScheduleReply::Ran(_) | ScheduleReply::Backfill { .. } => Err(odd_reply()),
     }
 }
 
@@ -271,6 +274,9 @@ pub async fn delete_schedule(
             deleted: true,
             jobs: "Jobs that it had made stay and run; cancel them on their own.",
         })),
-        _ => Err(odd_reply()),
+        ScheduleReply::Schedule(_)
+        | ScheduleReply::Ran(_)
+        | ScheduleReply::Backfill { .. }
+        | ScheduleReply::EditPreview { .. } => Err(odd_reply()),
     }
 }
