@@ -36,6 +36,8 @@ mod draining;
 mod figures;
 #[path = "node/flights.rs"]
 mod flights;
+#[path = "node/opening.rs"]
+mod opening;
 #[path = "support/requests.rs"]
 mod requests;
 #[path = "node/room.rs"]
@@ -166,6 +168,39 @@ fn f26_a_creation_sent_again_without_a_key_ends_no_owner() {
             .await
             .unwrap();
         assert_eq!(epoch, fencepost_core::ids::Epoch(2), "no reload");
+    });
+}
+
+#[test]
+fn f26_a_creation_whose_end_its_owner_does_not_know_is_sent_again_by_the_gateway() {
+    run(async {
+        let world = World::new();
+        let node = world.start().await;
+        let first = item(fresh(&node), "noop");
+        let shard = node.gateway.shard_map().shard_of(first.id.slot());
+        // Another opens the scope: the owner's next batch is refused, and it opens anew.
+        let scope = fencepost_core::ids::Scope::Shard(shard);
+        let store = &world.store;
+        let stolen = fencepost_storage::store::Open {
+            scope,
+            holder: fencepost_core::ids::Holder(7),
+            expected: fencepost_storage::store::Store::epoch(store, scope).await.unwrap(),
+            node: name("local"),
+        };
+        fencepost_storage::store::Store::open(store, stolen).await.unwrap();
+        let asked = ShardRequest::CreateJobs(vec![first.clone()]);
+        let ShardReply::Created(answers) = node.gateway.call(shard, asked).await.unwrap() else {
+            panic!("not created");
+        };
+        let made = answers[0].as_ref().unwrap();
+        assert_eq!((made.id, made.replayed), (first.id, false));
+        let view = node
+            .gateway
+            .wait_job(first.id, Span::from_secs(10))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(view.job.attempts.len(), 1);
     });
 }
 

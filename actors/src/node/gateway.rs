@@ -8,14 +8,14 @@ use crate::clock::SharedClock;
 use crate::gateway::{Answer, ShardReply, ShardRequest};
 use crate::node::NodeParts;
 use crate::node::notes::Waiters;
+use crate::node::resend::{send, send_until_known};
 use crate::shell::fetch::SharedStore;
-use crate::shell::messages::{ShardProbe, ToShard, outcome_unknown, shard_away};
+use crate::shell::messages::{ShardProbe, ToShard, shard_away};
 use crate::shell::patient::patient;
 use crate::shell::shard_actor::ShardActor;
 use actix::Addr;
 use actix::prelude::SendError;
 use fencepost_core::ids::{Generation, Scope, ShardId, ShardMap};
-use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::row::CellRow;
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_storage::store::{Stated, StoreError};
@@ -244,24 +244,16 @@ impl NodeGateway {
         if self.is_draining() {
             return Box::pin(async { Err(shard_away()) });
         }
-        let (answering, answered) = oneshot::channel();
-        match owner.try_send(ToShard::Client(Box::new(request), answering)) {
-            Ok(()) => Box::pin(async move { answered.await.unwrap_or_else(|_| Err(outcome_unknown())) }),
-            Err(SendError::Full(_)) => Box::pin(async { Err(shard_busy()) }),
-            Err(SendError::Closed(_)) => Box::pin(async { Err(shard_away()) }),
+        match request {
+            ShardRequest::CreateJobs(items) => send_until_known(owner, &self.clock, items),
+            other @ (ShardRequest::CancelJob(_)
+            | ShardRequest::RetryDead(_)
+            | ShardRequest::SettleUncertain(..)
+            | ShardRequest::Schedule(..)) => send(owner, other),
         }
     }
 
     pub(crate) fn draw_128(&self) -> u128 {
         (u128::from(draw_u64(&*self.chance)) << 64) | u128::from(draw_u64(&*self.chance))
     }
-}
-
-fn shard_busy() -> Refusal {
-    Refusal::new(
-        RefusalKind::Limited,
-        "shard_busy",
-        "the part of the cell that owns this has as many requests waiting as it may hold",
-        "send the same request again in a moment; nothing was done",
-    )
 }

@@ -9,6 +9,7 @@ pub mod gateway;
 pub mod lanes;
 pub mod notes;
 mod reads;
+mod resend;
 mod watch;
 
 use crate::chance::{SharedChance, draw_u64};
