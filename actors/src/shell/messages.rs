@@ -49,8 +49,6 @@ pub struct ShardProbe {
     pub refused: Option<&'static str>,
     /// Schedules that are alive.
     pub schedules: u64,
-    /// Row writes stamped and not durable.
-    pub backlog: u64,
 }
 
 impl ShardProbe {

@@ -230,7 +230,6 @@ impl ShardActor {
             away: open.is_away,
             refused,
             schedules: open.machine.scheduler().len() as u64,
-            backlog: open.log.backlog() as u64,
         })
     }
 
