@@ -10,6 +10,7 @@ pub mod chance;
 #[cfg(not(madsim))]
 pub mod cli;
 pub mod clock;
+pub mod cluster;
 pub mod gateway;
 pub mod guard;
 pub mod mesh;

@@ -48,6 +48,8 @@ pub struct Options {
     pub next_day: bool,
     /// The store is on a machine of its own, reached over the mesh.
     pub apart: bool,
+    /// A second node beside the server owns shards too.
+    pub second: bool,
     /// At the healing the node's wall clock is set back by so many microseconds and stays there: store time
     /// is held, and lowered in the end.
     pub set_back: Option<u64>,
@@ -107,6 +109,7 @@ impl Options {
             lie: draw_lie(&mut stream),
             next_day: stream.percent(6),
             apart: Stream::new(seed, "apart").percent(40),
+            second: Stream::new(seed, "apart").percent(40) && Stream::new(seed, "second").percent(50),
             set_back: None,
             bug,
         };
@@ -225,7 +228,11 @@ impl fmt::Display for Options {
             self.set_back
                 .map_or(String::new(), |back| format!(" back={}s", back / 1_000_000)),
             if self.next_day { " next-day" } else { "" },
-            if self.apart { " store-apart" } else { "" },
+            match (self.apart, self.second) {
+                (true, true) => " store-apart second-node",
+                (true, false) => " store-apart",
+                (false, _) => "",
+            },
             self.faults.names().join("+"),
         )?;
         match self.bug {

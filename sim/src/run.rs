@@ -9,6 +9,7 @@ use crate::options::Options;
 use crate::runtime::{Sim, SimConfig, simulate};
 use crate::trace::{Digest, Trace};
 use crate::world::faults::{heal, inject, mind_ended};
+use crate::world::second::Second;
 use crate::world::server::Server;
 use crate::world::{Felt, World, clients, next_day, planner, target};
 use fencepost_core::fate::FateKind;
@@ -79,12 +80,16 @@ async fn run_world(sim: Sim, options: Options) -> Report {
         world.sim.record("canary", "process", &std::process::id().to_string());
     }
     target::start(&world);
+    let second = Second::new(&world, &server);
     server.store_up();
     server.up();
+    if let Some(second) = &second {
+        second.up();
+    }
     planner::start(&world);
     clients::start(&world);
-    inject(&world, &server).await;
-    heal(&world, &server);
+    inject(&world, &server, second.as_ref()).await;
+    heal(&world, &server, second.as_ref());
     let mut unmet = settle(&world, &server).await;
     if unmet.is_none() && world.options.next_day {
         next_day::pass(&world, &server).await;

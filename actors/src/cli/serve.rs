@@ -14,7 +14,10 @@ use crate::targets::address::AddressRange;
 use crate::targets::{HandlerRegistry, TargetsConfig};
 use crate::telemetry::logging::LogFormat;
 use clap::{Args, ValueEnum};
-use fencepost_core::limits::{SHARD_COUNT_DEFAULT, SHARD_COUNT_MAX, WORKER_SLOTS_DEFAULT, WORKER_SLOTS_MAX};
+use fencepost_core::limits::{
+    SHARD_COUNT_DEFAULT, SHARD_COUNT_MAX, SHARD_LEASE_MS_MAX, SHARD_LEASE_MS_MIN, WORKER_SLOTS_DEFAULT,
+    WORKER_SLOTS_MAX,
+};
 use fencepost_core::name::Name;
 use fencepost_core::time::Span;
 use std::net::SocketAddr;
@@ -89,9 +92,12 @@ pub struct ServeArgs {
     /// What this process does: all, or the store alone, or all others together.
     #[arg(long, value_name = "ROLES", value_delimiter = ',', default_value = "all")]
     roles: Vec<RoleArg>,
-    /// Where the store listens for other nodes; loopback only.
+    /// Where this node listens for others; loopback only. Without the store role a free port by default.
     #[arg(long, value_name = "ADDRESS")]
     mesh_listen: Option<SocketAddr>,
+    /// With the store role: how long a node may be silent before others take its shards.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_shard_lease)]
+    shard_lease: Duration,
     /// Where a node without the store role finds it, such as 127.0.0.1:4481.
     #[arg(long, value_name = "HOST:PORT")]
     store_at: Option<String>,
@@ -138,6 +144,18 @@ pub struct DevArgs {
 
 fn parse_name(text: &str) -> Result<Name, String> {
     Name::new(text).map_err(|error| error.to_string())
+}
+
+fn parse_shard_lease(text: &str) -> Result<Duration, String> {
+    let lease = parse_span(text)?;
+    let (low, high) = (
+        Duration::from_millis(SHARD_LEASE_MS_MIN),
+        Duration::from_millis(SHARD_LEASE_MS_MAX),
+    );
+    match (low..=high).contains(&lease) {
+        true => Ok(lease),
+        false => Err("use a time from 500ms to 15s: a worker's lease must outlive a shard's move".to_owned()),
+    }
 }
 
 fn parse_range(text: &str) -> Result<AddressRange, String> {
@@ -203,17 +221,21 @@ impl ServeArgs {
         };
         match (roles.as_slice(), self.mesh_listen, &self.store_at) {
             ([RoleArg::All], None, None) => Ok(Part::Whole),
-            ([RoleArg::Store], Some(listen), None) => Ok(Part::Store(listen)),
+            ([RoleArg::Store], Some(listen), None) => Ok(Part::Store(
+                listen,
+                Span::from_millis(self.shard_lease.as_millis() as u64),
+            )),
             ([RoleArg::Store], None, _) => Err(wrong(
                 "--mesh-listen",
                 "The store role serves other nodes.".to_owned(),
                 "Say where: --mesh-listen 127.0.0.1:4481.",
             )),
-            (roles, None, Some(address)) if roles == WITHOUT_STORE => match address.rsplit_once(':') {
+            (roles, listen, Some(address)) if roles == WITHOUT_STORE => match address.rsplit_once(':') {
                 Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
                     let usual = || self.options.data.join(SECRET_FILE);
                     let secret = self.mesh_secret.clone().unwrap_or_else(usual);
-                    Ok(Part::WithoutStore(address.clone(), secret))
+                    let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
+                    Ok(Part::WithoutStore(address.clone(), secret, listen))
                 }
                 _ => Err(wrong(
                     "--store-at",

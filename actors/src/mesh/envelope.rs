@@ -12,6 +12,12 @@ pub struct ServiceId(pub u8);
 /// The store's calls.
 pub const STORE: ServiceId = ServiceId(1);
 
+/// Posts on the cell's board.
+pub const BOARD: ServiceId = ServiceId(2);
+
+/// Requests for owners of shards.
+pub const REQUESTS: ServiceId = ServiceId(3);
+
 /// What became of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// Pause before the cell's batch is sent again.
 const RESEND_PAUSE: Span = Span::from_millis(20);
+/// How often a node tries to make the cell or to read what another one made.
+const JOIN_TRIES: u32 = 20;
 
 /// Reads the cell row, or makes the cell; then makes this node the owner of all shards.
 pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellRow, StartError> {
@@ -42,6 +44,28 @@ pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellR
         commit_as_coordinator(parts, &config.name, &writes).await?;
     }
     Ok(cell)
+}
+
+/// Reads the cell row, or makes the cell; who owns a shard is the coordinator's to say. Nodes that start at once
+/// may all make it: one of them does, the others read it.
+pub async fn join_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellRow, StartError> {
+    let store = &patient(parts.store.clone(), parts.clock.clone());
+    let mut failed = None;
+    for _ in 0..JOIN_TRIES {
+        let (rows, bad) = read_rows(store, &[RowKey::Cell]).await?;
+        if let Some(row) = bad.first() {
+            let why = format!("the cell's own row cannot be read: {}", row.reason);
+            return Err(StartError::Cell(why));
+        }
+        if let Some(cell) = rows.into_values().flatten().find_map(Row::into_cell) {
+            return keep_shards(cell, config);
+        }
+        let mut writes = Vec::new();
+        new_cell(parts, config.shards, &mut writes).await?;
+        failed = commit_as_coordinator(parts, &config.name, &writes).await.err();
+        parts.clock.sleep(RESEND_PAUSE).await;
+    }
+    Err(failed.unwrap_or_else(|| StartError::Cell("the cell was made and is not there".to_owned())))
 }
 
 /// Rows stand where the cell's own number of shards put them; another number would not find them (F28).

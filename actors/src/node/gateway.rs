@@ -5,10 +5,12 @@
 
 use crate::chance::{SharedChance, draw_u64};
 use crate::clock::SharedClock;
+use crate::cluster::owners::{Owner, Owners};
+use crate::cluster::route::Router;
 use crate::gateway::{Answer, ShardReply, ShardRequest};
 use crate::node::NodeParts;
 use crate::node::notes::Waiters;
-use crate::node::resend::{send, send_until_known};
+use crate::node::resend::{call_after, send, send_until_known};
 use crate::shell::fetch::SharedStore;
 use crate::shell::messages::{ShardProbe, ToShard, shard_away};
 use crate::shell::patient::patient;
@@ -35,6 +37,10 @@ pub struct NodeGateway {
     pub(crate) generation: Generation,
     pub(crate) waiters: Arc<Waiters>,
     shards: Vec<Addr<ShardActor>>,
+    /// Who owns what, where there are other nodes.
+    pub(super) owners: Option<Arc<Owners>>,
+    /// The way to them.
+    router: Option<Arc<Router>>,
     probes: Mutex<Vec<ShardProbe>>,
     /// Every shard was open once.
     started: AtomicBool,
@@ -92,12 +98,26 @@ impl NodeGateway {
             waiters,
             probes: Mutex::new(vec![ShardProbe::default(); shards.len()]),
             shards,
+            owners: None,
+            router: None,
             started: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             store_answers: AtomicBool::new(true),
             last: Arc::new(Mutex::new(LastStated { stated, at })),
             is_far,
         })
+    }
+
+    /// With a table of who owns what, and a way to them.
+    pub(crate) fn among(self, owners: Option<Arc<Owners>>, router: Option<Arc<Router>>) -> NodeGateway {
+        NodeGateway { owners, router, ..self }
+    }
+
+    /// Whether a shard is this node's.
+    pub(super) fn is_here(&self, shard: ShardId) -> bool {
+        self.owners
+            .as_ref()
+            .is_none_or(|owners| owners.owner(shard) == Owner::Here)
     }
 
     /// Asks the store for its time and every shard how it is. What waits holds on to nothing of the node,
@@ -168,10 +188,14 @@ impl NodeGateway {
         self.store_answers.load(Ordering::SeqCst)
     }
 
-    /// Asks every shard how it is; true when all are open.
+    /// Asks every shard how it is; true when all of this node are open, and all others have an owner.
     pub async fn probe_shards(&self) -> bool {
         let probes = self.ask_shards().await;
-        let open = probes.iter().all(|probe| probe.open);
+        let is_open = |number: usize| probes.get(number).is_some_and(|probe| probe.open);
+        let open = match &self.owners {
+            None => (0..probes.len()).all(is_open),
+            Some(owners) => owners.is_settled(is_open),
+        };
         *self.probes.lock().unwrap_or_else(PoisonError::into_inner) = probes;
         open
     }
@@ -238,19 +262,43 @@ impl NodeGateway {
     }
 
     pub(crate) fn call_shard(&self, shard: ShardId, request: ShardRequest) -> Answer<ShardReply> {
-        let Some(owner) = self.shards.get(usize::from(shard.0)) else {
-            return Box::pin(async { Err(shard_away()) });
-        };
         if self.is_draining() {
             return Box::pin(async { Err(shard_away()) });
         }
-        match request {
-            ShardRequest::CreateJobs(items) => send_until_known(owner, &self.clock, items),
-            other @ (ShardRequest::CancelJob(_)
-            | ShardRequest::RetryDead(_)
-            | ShardRequest::SettleUncertain(..)
-            | ShardRequest::Schedule(..)) => send(owner, other),
+        match self.owners.clone().zip(self.router.clone()) {
+            None => self.call_here(shard, request),
+            Some(way) => self.follow(way, shard, request),
         }
+    }
+
+    /// Calls the owner on this node.
+    pub(crate) fn call_here(&self, shard: ShardId, request: ShardRequest) -> Answer<ShardReply> {
+        match self.shards.get(usize::from(shard.0)) {
+            None => Box::pin(async { Err(shard_away()) }),
+            Some(owner) => match request {
+                ShardRequest::CreateJobs(items) => send_until_known(owner, &self.clock, items),
+                other @ (ShardRequest::CancelJob(_)
+                | ShardRequest::RetryDead(_)
+                | ShardRequest::SettleUncertain(..)
+                | ShardRequest::Schedule(..)) => send(owner, other),
+            },
+        }
+    }
+
+    fn follow(
+        &self,
+        (owners, router): (Arc<Owners>, Arc<Router>),
+        shard: ShardId,
+        request: ShardRequest,
+    ) -> Answer<ShardReply> {
+        let here = self.shards.get(usize::from(shard.0)).cloned();
+        let clock = self.clock.clone();
+        let call = move |request: &ShardRequest| match (owners.owner(shard), &here) {
+            (Owner::Here, Some(owner)) => send(owner, request.clone()),
+            (Owner::There(address), _) => router.call(&address, shard, request),
+            (Owner::Here, None) | (Owner::Nobody, _) => Box::pin(async { Err(shard_away()) }),
+        };
+        Box::pin(async move { call_after(call, &clock, request).await })
     }
 
     pub(crate) fn draw_128(&self) -> u128 {

@@ -14,6 +14,10 @@ mod watch;
 
 use crate::chance::{SharedChance, draw_u64};
 use crate::clock::SharedClock;
+use crate::cluster::decider::Decider;
+use crate::cluster::member::{BoardLink, Member, MemberParts};
+use crate::cluster::owners::Owners;
+use crate::cluster::route::{RequestService, Router};
 use crate::node::gateway::NodeGateway;
 use crate::node::lanes::{Lane, start_on};
 use crate::node::notes::{Notes, Waiters};
@@ -83,6 +87,20 @@ pub struct NodeParts {
     pub fatal: Fatal,
 }
 
+/// The way to the other nodes of the cell.
+pub struct Neighbours {
+    /// This start of the node, as its connections name it.
+    pub boot: u64,
+    /// Where others reach it; empty if they do not.
+    pub address: Arc<str>,
+    /// The cell's board.
+    pub board: BoardLink,
+    /// The way to owners on other nodes.
+    pub router: Arc<Router>,
+    /// What takes the requests of others.
+    pub requests: Arc<RequestService>,
+}
+
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -106,6 +124,8 @@ pub struct Node {
     shards: Vec<Addr<ShardActor>>,
     worker: Option<Addr<WorkerActor>>,
     worker_id: WorkerId,
+    /// Only among other nodes; a node alone owns every shard.
+    member: Option<Member>,
     config: NodeConfig,
     parts: NodeParts,
 }
@@ -126,10 +146,25 @@ impl NodeConfig {
     }
 }
 
+/// How long a node that drains waits for others to take its shards.
+const HAND_OVER_MAX: Span = Span::from_secs(2);
+
 /// Starts a node: settles the cell, then starts every shard and, with slots, the worker. Shards open
 /// by themselves; `Node::ready` waits for them.
 pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, StartError> {
-    let cell = cell::settle_cell(&parts, &config).await?;
+    start_node(config, parts, None).await
+}
+
+/// Starts a node of a cell that may have others: it owns what the coordinator assigns to it.
+pub async fn join_node(config: NodeConfig, parts: NodeParts, neighbours: Neighbours) -> Result<Node, StartError> {
+    start_node(config, parts, Some(neighbours)).await
+}
+
+async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Neighbours>) -> Result<Node, StartError> {
+    let cell = match neighbours {
+        None => cell::settle_cell(&parts, &config).await?,
+        Some(_) => cell::join_cell(&parts, &config).await?,
+    };
     let map = ShardMap::new(cell.shards).ok_or_else(|| StartError::Cell("the cell has no shards".into()))?;
     let waiters = Arc::new(Waiters::default());
     let worker_id = WorkerId {
@@ -150,21 +185,33 @@ pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, Star
             node: config.name.clone(),
             local: Some(worker_id.clone()),
         };
-        let parts = shard_parts(&config, &parts, plan, (notes.clone(), trial_turn.clone()));
+        let parts = ShardParts {
+            hosted: neighbours.is_none(),
+            ..shard_parts(&config, &parts, plan, (notes.clone(), trial_turn.clone()))
+        };
         shards.push(
             start_on(lane, move || ShardActor::new(parts))
                 .await
                 .ok_or_else(lane_gone)?,
         );
     }
-    let gateway = Arc::new(NodeGateway::new(&parts, map, &cell, shards.clone(), waiters).await?);
+    let owners = neighbours.as_ref().map(|_| Arc::new(Owners::new(config.name.clone())));
+    let gateway = NodeGateway::new(&parts, map, &cell, shards.clone(), waiters).await?;
+    let router = neighbours.as_ref().map(|neighbours| neighbours.router.clone());
+    let gateway = Arc::new(gateway.among(owners.clone(), router));
+    if let Some(neighbours) = &neighbours {
+        neighbours.requests.serve(&gateway);
+    }
     watch::watch(&gateway, watched);
+    let joining = neighbours.zip(owners);
+    let member = joining.map(|joining| start_member(&config, &parts, (map, shards.clone()), joining));
     let mut node = Node {
         gateway,
         cell,
         shards,
         worker: None,
         worker_id,
+        member,
         config,
         parts,
     };
@@ -172,6 +219,30 @@ pub async fn run_node(config: NodeConfig, parts: NodeParts) -> Result<Node, Star
         node.start_worker(node.config.slots).await?;
     }
     Ok(node)
+}
+
+fn start_member(
+    config: &NodeConfig,
+    parts: &NodeParts,
+    (map, shards): (ShardMap, Vec<Addr<ShardActor>>),
+    (neighbours, owners): (Neighbours, Arc<Owners>),
+) -> Member {
+    Member::start(MemberParts {
+        boot: neighbours.boot,
+        address: neighbours.address,
+        board: neighbours.board,
+        decider: Decider {
+            store: parts.store.clone(),
+            clock: parts.clock.clone(),
+            node: config.name.clone(),
+            map,
+        },
+        clock: parts.clock.clone(),
+        chance: parts.chance.clone(),
+        shards,
+        owners,
+        router: neighbours.router,
+    })
 }
 
 fn shard_parts(
@@ -190,6 +261,7 @@ fn shard_parts(
         lease: config.lease,
         heartbeat: config.heartbeat,
         trial_turn,
+        hosted: true,
     }
 }
 
@@ -236,6 +308,9 @@ impl Node {
                 let limit = self.config.drain + SETTLE_MAX;
                 self.gateway.within(limit, drained).await;
             }
+        }
+        if let Some(member) = &self.member {
+            member.leave(&self.parts.clock, HAND_OVER_MAX).await;
         }
         // All at once: where the store is away, none of them settles.
         let settling = join_all(self.shards.iter().map(|shard| self.settle(shard)));

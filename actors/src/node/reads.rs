@@ -44,6 +44,30 @@ async fn read_from<T>(
     })
 }
 
+/// Pause between two looks at a job that another node runs.
+const LOOK_PAUSE: Span = Span::from_millis(100);
+
+impl NodeGateway {
+    /// Nobody tells of what happens on another node: the row is read again and again.
+    fn wait_elsewhere(&self, id: JobId, timeout: Span) -> Answer<Option<JobView>> {
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let until = clock.mono() + timeout;
+        Box::pin(async move {
+            loop {
+                let view = read_views(&store, &mut vec![id]).await?.into_iter().next();
+                if view.as_ref().is_none_or(has_ended) || clock.mono() >= until {
+                    return Ok(view);
+                }
+                clock.sleep(LOOK_PAUSE.min(until.since(clock.mono()))).await;
+            }
+        })
+    }
+}
+
+fn has_ended(view: &JobView) -> bool {
+    view.job.state.is_finished() || view.job.state == JobState::Uncertain
+}
+
 impl Gateway for NodeGateway {
     fn shard_map(&self) -> ShardMap {
         self.map
@@ -69,12 +93,14 @@ impl Gateway for NodeGateway {
     fn wait_job(&self, id: JobId, timeout: Span) -> Answer<Option<JobView>> {
         let store = self.store.clone();
         let waiters = self.waiters.clone();
+        if !self.is_here(self.map.shard_of(id.slot())) {
+            return self.wait_elsewhere(id, timeout);
+        }
         let told = waiters.wait(id);
         let limit = self.clock.sleep(timeout);
         Box::pin(async move {
             let before = read_views(&store, &mut vec![id]).await?.into_iter().next();
-            let ended = |view: &JobView| view.job.state.is_finished() || view.job.state == JobState::Uncertain;
-            if before.as_ref().is_none_or(ended) {
+            if before.as_ref().is_none_or(has_ended) {
                 waiters.forget(id);
                 return Ok(before);
             }

@@ -11,6 +11,7 @@ use crate::shell::shard_actor::ShardActor;
 use actix::Addr;
 use actix::prelude::SendError;
 use fencepost_core::lease_manager::io::CreateItem;
+use fencepost_core::limits::FOLLOW_MS;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
 use futures_util::future::{Either, select};
@@ -46,6 +47,38 @@ pub(super) fn send_until_known(
             answered => answered,
         }
     })
+}
+
+/// Calls a shard's owner wherever it is by then. Where nothing was done because the shard was on its way, the
+/// request goes after it for a while; so does a creation whose end is not known.
+pub(super) async fn call_after(
+    call: impl Fn(&ShardRequest) -> Answer<ShardReply>,
+    clock: &SharedClock,
+    mut request: ShardRequest,
+) -> Result<ShardReply, Refusal> {
+    let until = clock.mono() + Span::from_millis(FOLLOW_MS);
+    let mut resent = Vec::new();
+    loop {
+        let reply = call(&request).await;
+        let code = reply.as_ref().err().map(|refusal| refusal.code);
+        if let (Some(code), ShardRequest::CreateJobs(items)) = (code, &mut request)
+            && code == outcome_unknown().code
+        {
+            items.iter_mut().for_each(|item| item.resent = true);
+            resent.clone_from(items);
+        }
+        let is_over = clock.mono() >= until;
+        match reply {
+            Ok(reply) if resent.is_empty() => return Ok(reply),
+            Ok(reply) => return Ok(as_made(reply, &resent)),
+            // What a later sending is told is not the end of the first.
+            Err(_) if !resent.is_empty() && is_over => return Err(outcome_unknown()),
+            Err(refusal) if resent.is_empty() && (is_over || refusal.code != shard_away().code) => {
+                return Err(refusal);
+            }
+            Err(_) => clock.sleep(RESEND_PAUSE).await,
+        }
+    }
 }
 
 async fn send_again(

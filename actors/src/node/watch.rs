@@ -35,7 +35,9 @@ impl NodeGateway {
         if self.is_draining() {
             return vec!["draining".to_owned()];
         }
-        let (probes, count) = (self.last_probes(), self.map.count());
+        let of_node = self.last_probes().into_iter().zip(self.map.shards());
+        let (probes, shards): (Vec<_>, Vec<_>) = of_node.filter(|(_, shard)| self.is_here(*shard)).unzip();
+        let count = probes.len();
         let open = probes.iter().filter(|probe| probe.open).count();
         let away = probes.iter().filter(|probe| probe.away).count();
         let mut reasons = Vec::new();
@@ -49,7 +51,7 @@ impl NodeGateway {
         } else if away > 0 {
             reasons.push(format!("{away} of {count} shards wait for the store"));
         }
-        let shut = probes.iter().zip(self.map.shards()).filter(|(probe, _)| !probe.open);
+        let shut = probes.iter().zip(shards).filter(|(probe, _)| !probe.open);
         reasons.extend(shut.filter_map(|(probe, shard)| {
             let why = probe.refused?;
             Some(format!("shard {} {why}; the log says more", shard.0))

@@ -6,13 +6,16 @@
 use crate::api::token::{read_or_make, read_token};
 use crate::chance::{Chance, SharedChance, draw_holder, draw_u64};
 use crate::clock::SharedClock;
+use crate::cluster::board::{BoardService, board_over};
+use crate::cluster::route::{RequestService, Router};
 use crate::mesh::counts::MeshCounts;
 use crate::mesh::dial::dial;
-use crate::mesh::envelope::{STORE, ServiceId};
+use crate::mesh::envelope::{BOARD, REQUESTS, STORE, ServiceId};
 use crate::mesh::listen::MeshListener;
 use crate::mesh::store_link::{MeshStoreLink, StoreService};
 use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
 use crate::net::rt;
+use crate::node::Neighbours;
 use crate::process::exit;
 use crate::process::say::say;
 use crate::process::serve::Refused;
@@ -44,8 +47,7 @@ impl Connections {
         MeshParts {
             cell: cell.map_or_else(OnceLock::new, OnceLock::from),
             secret: self.secret.clone(),
-            // Until a coordinator assigns shards, two owners would take them from each other.
-            lone: Roles::SCHEDULER,
+            lone: Roles::default(),
             facts: NodeFacts {
                 node: self.node.clone(),
                 boot: draw_u64(&*self.chance),
@@ -83,14 +85,16 @@ pub(super) fn read_secret(file: &Path) -> Result<MeshSecret, Refused> {
 pub(super) async fn serve_store(
     connections: &Connections,
     (store, cell): (SharedStore, u128),
-    listen: SocketAddr,
+    (listen, lease): (SocketAddr, Span),
     mut signals: Signals,
 ) -> Result<(), Refused> {
     let listener = MeshListener::bind(listen)
         .await
         .map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
     let service: Arc<dyn Service> = Arc::new(StoreService::new(store, cell));
-    let services = BTreeMap::from([(STORE, service)]);
+    let boot = draw_u64(&*connections.chance);
+    let board: Arc<dyn Service> = Arc::new(BoardService::new(boot, lease, connections.clock.clone()));
+    let services = BTreeMap::from([(STORE, service), (BOARD, board)]);
     let parts = Arc::new(connections.parts(Some(cell), Roles::STORE, services));
     let (tell_stop, stop) = watch::channel(false);
     say(&format!(
@@ -106,27 +110,57 @@ pub(super) async fn serve_store(
     Ok(())
 }
 
+/// What another node has: the store, the number for a new cell, and the board.
+pub(super) struct Reached {
+    pub(super) store: SharedStore,
+    pub(super) cell: u128,
+    pub(super) neighbours: Neighbours,
+    /// Requests of other nodes are taken until this is dropped.
+    pub(super) listening: watch::Sender<bool>,
+}
+
 /// The store on another node, once it answers; `None` if a signal came first.
 pub(super) async fn reach_store(
     connections: &Connections,
-    address: &str,
+    (address, listen): (&str, SocketAddr),
     signals: &mut Signals,
-) -> Option<(SharedStore, u128)> {
+) -> Result<Option<Reached>, Refused> {
+    let listener = MeshListener::bind(listen)
+        .await
+        .map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
+    let requests = Arc::new(RequestService::default());
+    let service: Arc<dyn Service> = requests.clone();
     let roles = Roles::SCHEDULER
         .with(Roles::WORKER)
         .with(Roles::GATEWAY)
         .with(Roles::COORDINATOR);
-    let parts = Arc::new(connections.parts(None, roles, BTreeMap::new()));
-    let peer = dial(parts, address.to_owned());
-    let store = RemoteStore::new(Arc::new(MeshStoreLink(peer)));
+    let parts = Arc::new(connections.parts(None, roles, BTreeMap::from([(REQUESTS, service)])));
+    let peer = dial(parts.clone(), address.to_owned());
+    let store = RemoteStore::new(Arc::new(MeshStoreLink(peer.clone())));
     let mut is_told = false;
     loop {
         let asked = match select(Box::pin(store.ask_facts()), Box::pin(signals.next())).await {
             Either::Left((asked, _)) => asked,
-            Either::Right(((), _)) => return None,
+            Either::Right(((), _)) => return Ok(None),
         };
         match asked {
-            Ok(cell) => return Some((Arc::new(store), cell)),
+            Ok(cell) => {
+                let neighbours = Neighbours {
+                    boot: parts.facts.boot,
+                    address: listener.address().to_string().into(),
+                    board: board_over(peer),
+                    router: Arc::new(Router::new(parts.clone())),
+                    requests,
+                };
+                let (listening, stop) = watch::channel(false);
+                rt::spawn(listener.serve(parts, stop));
+                return Ok(Some(Reached {
+                    store: Arc::new(store),
+                    cell,
+                    neighbours,
+                    listening,
+                }));
+            }
             Err(error) => {
                 if !std::mem::replace(&mut is_told, true) {
                     say(&format!("waiting for the store at {address}: {error}"));

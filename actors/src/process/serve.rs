@@ -9,7 +9,7 @@ use crate::chance::{Chance, SharedChance, SystemChance, draw_u64};
 use crate::clock::{SharedClock, SystemClock};
 use crate::gateway::Gateway;
 use crate::node::notes::Notes;
-use crate::node::{Node, NodeConfig, NodeParts, run_node};
+use crate::node::{Neighbours, Node, NodeConfig, NodeParts, join_node, run_node};
 use crate::process::roles::{self, Connections};
 use crate::process::say::say;
 use crate::process::signals::Signals;
@@ -63,10 +63,11 @@ const STOP_START_MAX: Span = Span::from_secs(2);
 pub enum Part {
     /// All of them.
     Whole,
-    /// The store alone, for nodes that connect here.
-    Store(SocketAddr),
-    /// All but the store, which is reached at this `host:port` with the secret in this file.
-    WithoutStore(String, PathBuf),
+    /// The store alone, for nodes that connect here; their sessions last so long.
+    Store(SocketAddr, Span),
+    /// All but the store, which is reached at this `host:port` with the secret in this file; others of its kind
+    /// reach it where it listens.
+    WithoutStore(String, PathBuf, SocketAddr),
 }
 
 /// What went wrong before the server served, with its exit code.
@@ -114,21 +115,25 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
         clock: clock.clone(),
         chance: chance.clone(),
     };
+    let (mut neighbours, mut listening_to_nodes) = (None, None);
     let (store, cell) = match options.part.clone() {
         Part::Whole => open_store(&options, &clock, &*chance)?,
-        Part::Store(listen) => {
+        Part::Store(listen, lease) => {
             let opened = open_store(&options, &clock, &*chance)?;
             let folder = options.folder.as_deref().unwrap_or(Path::new("."));
             let connections = connections(roles::make_secret(folder, &*chance)?);
-            return roles::serve_store(&connections, opened, listen, signals).await;
+            return roles::serve_store(&connections, opened, (listen, lease), signals).await;
         }
-        Part::WithoutStore(address, secret) => {
+        Part::WithoutStore(address, secret, listen) => {
             let connections = connections(roles::read_secret(&secret)?);
-            let Some(reached) = roles::reach_store(&connections, &address, &mut signals).await else {
+            let at = (address.as_str(), listen);
+            let Some(reached) = roles::reach_store(&connections, at, &mut signals).await? else {
                 return Ok(());
             };
             make_token_folder(&options)?;
-            reached
+            neighbours = Some(reached.neighbours);
+            listening_to_nodes = Some(reached.listening);
+            (reached.store, reached.cell)
         }
     };
     // Before the node: a server without its port must not begin an attempt, and targets must know the port.
@@ -139,7 +144,8 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     options.targets = options.targets.with_own_ports([address.port()]);
     let render = metrics::install();
     // It waits for as long as the store is away; a signal is heard meanwhile.
-    let starting = Box::pin(start_node(&options, store, cell, clock.clone(), chance.clone()));
+    let reached = (store, cell, neighbours);
+    let starting = Box::pin(start_node(&options, reached, clock.clone(), chance.clone()));
     let node = match select(starting, Box::pin(signals.next())).await {
         Either::Left((node, _)) => node?,
         Either::Right(((), starting)) => return stop_starting(starting, &clock).await,
@@ -165,6 +171,7 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     node.drain().await;
     let _ = tell_stop.send(true);
     let _ = served.await;
+    drop(listening_to_nodes);
     tracing::info!("stopped");
     Ok(())
 }
@@ -240,8 +247,7 @@ fn store_broke(why: &str) {
 
 async fn start_node(
     options: &ServeOptions,
-    store: SharedStore,
-    cell: u128,
+    (store, cell, neighbours): (SharedStore, u128, Option<Neighbours>),
     clock: SharedClock,
     chance: SharedChance,
 ) -> Result<Node, Refused> {
@@ -259,9 +265,11 @@ async fn start_node(
         notes,
         fatal: Arc::new(|why: String| store_broke(&why)),
     };
-    run_node(options.node.clone(), parts)
-        .await
-        .map_err(|error| Refused::new(exit::STORE_REFUSED, error))
+    let started = match neighbours {
+        None => run_node(options.node.clone(), parts).await,
+        Some(neighbours) => join_node(options.node.clone(), parts, neighbours).await,
+    };
+    started.map_err(|error| Refused::new(exit::STORE_REFUSED, error))
 }
 
 fn make_api(
@@ -297,8 +305,8 @@ fn announce(options: &ServeOptions, address: SocketAddr) {
     if let Some(folder) = &options.folder {
         let token = folder.join("token");
         match &options.part {
-            Part::WithoutStore(address, _) => say(&format!("store: at {address} · token: {}", token.display())),
-            Part::Whole | Part::Store(_) => {
+            Part::WithoutStore(address, ..) => say(&format!("store: at {address} · token: {}", token.display())),
+            Part::Whole | Part::Store(..) => {
                 say(&format!("store: {} · token: {}", folder.display(), token.display()));
             }
         }

@@ -34,6 +34,10 @@ pub enum ToShard {
     Drain,
     /// Answers when nothing is stamped and not durable.
     Settled(oneshot::Sender<()>),
+    /// Whether this node hosts the shard: it opens it now, or closes it and lets it be.
+    Host(bool),
+    /// Asks the store whether the shard is still this owner's, and closes it if it is not.
+    Prove,
     /// Ends the actor, which lets go of the store.
     Stop,
 }

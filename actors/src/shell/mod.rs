@@ -9,6 +9,7 @@ mod fates;
 pub mod fetch;
 mod flight;
 mod gather;
+mod hosting;
 mod inbox;
 pub mod load;
 pub mod log;

@@ -49,6 +49,8 @@ pub struct ShardParts {
     pub heartbeat: Span,
     /// One trial of a schedule at a time on this node (F9).
     pub trial_turn: Arc<Semaphore>,
+    /// Opens when started; else once it is told to.
+    pub hosted: bool,
 }
 
 /// The actor of one shard.
@@ -64,6 +66,8 @@ pub struct ShardActor {
     next_reply: u64,
     pub(crate) timer: Option<(Monotonic, SpawnHandle)>,
     pub(crate) draining: bool,
+    /// This node is to own the shard.
+    pub(crate) hosted: bool,
     /// An owner's mark of this process may stand, and no open machine speaks for it (F9).
     pub(crate) is_marked: bool,
     /// That mark is being taken back.
@@ -88,6 +92,7 @@ impl ShardActor {
     /// Not open yet; opens when started.
     pub fn new(parts: ShardParts) -> ShardActor {
         ShardActor {
+            hosted: parts.hosted,
             parts,
             life: 0,
             open: None,
@@ -109,8 +114,8 @@ impl ShardActor {
     }
 
     /// Waits for nothing: starts to own the shard.
-    fn begin_open(&mut self, ctx: &mut Context<ShardActor>) {
-        if self.draining {
+    pub(crate) fn begin_open(&mut self, ctx: &mut Context<ShardActor>) {
+        if self.draining || !self.hosted {
             return;
         }
         self.life += 1;
@@ -146,6 +151,12 @@ impl ShardActor {
     /// As `close`, where what became of the callers' requests is known.
     pub(crate) fn close_telling(&mut self, reason: &str, told: fn() -> Refusal, ctx: &mut Context<ShardActor>) {
         tracing::warn!(shard = self.parts.plan.shard.0, reason, "shard closed");
+        self.forget_epoch(told, ctx);
+        self.reopen_later(ctx);
+    }
+
+    /// Nothing of this epoch is left; callers are told.
+    pub(crate) fn forget_epoch(&mut self, told: fn() -> Refusal, ctx: &mut Context<ShardActor>) {
         self.open = None;
         self.trial = None;
         self.life += 1;
@@ -156,7 +167,6 @@ impl ShardActor {
             let _ = answering.send(Err(told()));
         }
         self.settling.clear();
-        self.reopen_later(ctx);
     }
 
     pub(crate) fn reopen_later(&mut self, ctx: &mut Context<ShardActor>) {
@@ -202,6 +212,9 @@ impl ShardActor {
     }
 
     fn on_worker(&mut self, worker: WorkerId, message: FromWorker, ctx: &mut Context<ShardActor>) {
+        if !self.hosted {
+            return self.keep_offer(worker, message);
+        }
         match (&message, self.open.is_some()) {
             (FromWorker::Offer { .. }, _) if self.draining => {}
             (FromWorker::Offer { .. }, false) => drop(self.early.insert(worker, message)),
@@ -293,6 +306,8 @@ impl Handler<ToShard> for ShardActor {
                 self.settling.push(answer);
                 self.settle();
             }
+            ToShard::Host(hosted) => self.on_host(hosted, ctx),
+            ToShard::Prove => self.on_prove(ctx),
             ToShard::Stop => ctx.stop(),
         }
     }

@@ -6,6 +6,7 @@
 #![cfg(not(madsim))]
 
 mod calls;
+mod cluster_messages;
 mod frames;
 mod golden;
 mod hand_clock;

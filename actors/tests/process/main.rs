@@ -12,6 +12,7 @@
 
 mod broken;
 mod closed_shard;
+mod cluster;
 mod dev;
 mod drain;
 mod full_disk;

@@ -35,7 +35,16 @@ const ROLES: &str = "scheduler,worker,gateway,coordinator";
 
 fn store_on(folder: &Path, listen: SocketAddr) -> (Server, SocketAddr) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
-    command.args(["serve", "--roles", "store", "--log-level", "warn", "--mesh-listen"]);
+    command.args([
+        "serve",
+        "--roles",
+        "store",
+        "--log-level",
+        "warn",
+        "--shard-lease",
+        "1s",
+        "--mesh-listen",
+    ]);
     command.arg(listen.to_string()).arg("--data").arg(folder.join("store"));
     Server::start_store(command, folder.join("store-said"))
 }
@@ -268,14 +277,16 @@ fn f11_a_node_that_outlives_a_restore_of_its_store_starts_anew() {
 }
 
 #[test]
-fn a_second_node_and_a_stranger_are_not_let_in() {
+fn a_second_node_of_a_name_and_a_stranger_are_not_let_in() {
     let mut split = Split::start();
     let server = split.place.start();
     let at = split.at.to_string();
     let secret = split.folder.path().join("store/mesh-secret").display().to_string();
     let mut second = Place::new(&["--roles", ROLES, "--store-at", &at, "--mesh-secret", &secret]);
     let waiting = second.spawn();
-    until_true("it waits", || waiting.said().contains("waiting for the store at"));
+    until_true("it waits", || {
+        waiting.said().contains("another process of this node's name")
+    });
     let other = split.folder.path().join("other-secret");
     std::fs::write(&other, "fp_0123456789abcdef0123456789abcdef").unwrap();
     use std::os::unix::fs::PermissionsExt as _;

@@ -69,6 +69,13 @@ impl Place {
         self
     }
 
+    /// Servers log what is this important, and more.
+    pub fn telling(mut self, level: &str) -> Place {
+        let at = self.words.iter().position(|word| word == "--log-level").unwrap();
+        self.words[at + 1] = level.to_owned();
+        self
+    }
+
     /// Starts servers on this address.
     pub fn listening_on(mut self, address: SocketAddr) -> Place {
         self.listen = address;

@@ -4,6 +4,7 @@
 //! is counted. Must never: act after the healing. Next: `server.rs`.
 
 use super::World;
+use super::second::Second;
 use super::server::{STORE_SICK, Server};
 use crate::runtime::Stream;
 use fencepost_storage::model::Crash;
@@ -40,7 +41,7 @@ fn power_loss(stream: &mut Stream, server: &Server) -> Crash {
 }
 
 /// Injects faults until the active time is over.
-pub async fn inject(world: &World, server: &Server) {
+pub async fn inject(world: &World, server: &Server, second: Option<&Second>) {
     let mut stream = Stream::new(world.options.seed, "faults");
     let kinds = kinds(world);
     while world.sim.now() < world.options.active.0 {
@@ -49,6 +50,12 @@ pub async fn inject(world: &World, server: &Server) {
             continue;
         };
         world.feel(kind);
+        if let ("second-crash", Some(second)) = (kind, second) {
+            second.down();
+            world.sim.sleep(stream.between(10_000, 12_000_000)).await;
+            second.up();
+            continue;
+        }
         inject_one(kind, world, server, &mut stream).await;
     }
 }
@@ -63,6 +70,7 @@ fn kinds(world: &World) -> Vec<&'static str> {
         ("away", faults.away),
         ("full", faults.full),
         ("net", faults.net),
+        ("second-crash", world.options.second && faults.crash),
         ("store-crash", world.options.apart && (faults.crash || faults.power)),
     ];
     all.into_iter()
@@ -188,7 +196,7 @@ async fn freeze(world: &World, server: &Server, stream: &mut Stream) {
 }
 
 /// Ends every fault; the node runs.
-pub fn heal(world: &World, server: &Server) {
+pub fn heal(world: &World, server: &Server, second: Option<&Second>) {
     world.healed.store(true, std::sync::atomic::Ordering::SeqCst);
     server.store.model.set_away(false);
     server.store.model.set_full(false);
@@ -200,5 +208,8 @@ pub fn heal(world: &World, server: &Server) {
     }
     server.store_up();
     server.up();
+    if let Some(second) = second {
+        second.up();
+    }
     world.sim.record("world", "healed", "");
 }

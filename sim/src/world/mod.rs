@@ -10,6 +10,7 @@ pub mod http;
 pub mod next_day;
 pub mod planner;
 pub mod rules;
+pub mod second;
 pub mod server;
 pub mod specs;
 pub mod store;
@@ -34,6 +35,8 @@ pub const API_PORT: u16 = 4480;
 pub const STORE_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// Where the store listens for nodes.
 pub const STORE_PORT: u16 = 4481;
+/// The address of a second node that owns shards.
+pub const SECOND_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 /// The target's address.
 pub const TARGET_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 /// Where the target listens.

@@ -12,7 +12,7 @@ use fencepost::api::token::TokenDigest;
 use fencepost::net::rt::spawn_local;
 use fencepost::node::lanes::local_lane;
 use fencepost::node::notes::Notes;
-use fencepost::node::{Node, NodeConfig, NodeParts, run_node};
+use fencepost::node::{Node, NodeConfig, NodeParts, join_node, run_node};
 use fencepost::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{Job, JobState};
@@ -118,11 +118,18 @@ impl Server {
     }
 
     async fn run(self, life: u64) {
-        let store: Arc<dyn Store> = match &self.apart {
-            None => Arc::new(self.store.clone()),
-            Some(_) => store_node::reach(&self.world, self.node.clock(), life).await,
+        let started = match &self.apart {
+            None => {
+                let parts = self.parts(Arc::new(self.store.clone()), ("life", life), &self.node);
+                run_node(self.config(), parts).await
+            }
+            Some(_) => {
+                let at = ("server", SERVER_IP, life);
+                let (store, neighbours) = store_node::reach(&self.world, self.node.clock(), at).await;
+                join_node(self.config(), self.parts(store, ("life", life), &self.node), neighbours).await
+            }
         };
-        let node = match run_node(self.config(), self.parts(store, life)).await {
+        let node = match started {
             Ok(node) => node,
             // The process ends; whoever minds it starts it again.
             Err(error) => {
@@ -146,7 +153,7 @@ impl Server {
         std::future::pending::<()>().await;
     }
 
-    fn config(&self) -> NodeConfig {
+    pub(super) fn config(&self) -> NodeConfig {
         let options = &self.world.options;
         let mut config = NodeConfig::new(Name::new("server").expect("a legal name"));
         config.shards = options.shards;
@@ -156,13 +163,13 @@ impl Server {
         config
     }
 
-    fn parts(&self, store: Arc<dyn Store>, life: u64) -> NodeParts {
-        let stream = Stream::new(self.world.options.seed, &format!("chance of life {life}"));
-        let (dying, sim_node) = (self.tell_ended.clone(), self.node.clone());
+    pub(super) fn parts(&self, store: Arc<dyn Store>, (what, life): (&str, u64), node: &SimNode) -> NodeParts {
+        let stream = Stream::new(self.world.options.seed, &format!("chance of {what} {life}"));
+        let (dying, sim_node) = (self.tell_ended.clone(), node.clone());
         NodeParts {
             store,
             cell: 1,
-            clock: self.node.clock(),
+            clock: node.clock(),
             chance: Arc::new(SharedStream::new(stream)),
             runner: TargetRunner::new(targets(), HandlerRegistry::default()),
             lanes: vec![local_lane()],

@@ -7,17 +7,23 @@ use super::store::WatchedStore;
 use super::{STORE_IP, STORE_PORT, World};
 use crate::runtime::{SharedStream, SimNode, Stream};
 use fencepost::clock::SharedClock;
+use fencepost::cluster::board::{BoardService, board_over};
+use fencepost::cluster::route::{RequestService, Router};
 use fencepost::mesh::counts::MeshCounts;
 use fencepost::mesh::dial::dial;
-use fencepost::mesh::envelope::STORE;
+use fencepost::mesh::envelope::{BOARD, REQUESTS, STORE};
 use fencepost::mesh::listen::MeshListener;
 use fencepost::mesh::store_link::{MeshStoreLink, StoreService};
 use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
+use fencepost::node::Neighbours;
+use fencepost_core::limits::SHARD_LEASE_MS;
 use fencepost_core::name::Name;
+use fencepost_core::time::Span;
 use fencepost_storage::model::Crash;
 use fencepost_storage::remote::RemoteStore;
 use fencepost_storage::store::Store;
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -70,7 +76,9 @@ impl StoreNode {
         let (world, node, store) = (self.world.clone(), self.node.clone(), store.clone());
         self.node.run(move || async move {
             let service: Arc<dyn Service> = Arc::new(StoreService::new(Arc::new(store), CELL));
-            let services = BTreeMap::from([(STORE, service)]);
+            let length = Span::from_millis(SHARD_LEASE_MS);
+            let board: Arc<dyn Service> = Arc::new(BoardService::new(life, length, node.clock()));
+            let services = BTreeMap::from([(STORE, service), (BOARD, board)]);
             let parts = mesh_parts(&world, node.clock(), ("store", life), Roles::STORE, services);
             let (_stop, stopped) = tokio::sync::watch::channel(false);
             match MeshListener::bind((STORE_IP, STORE_PORT).into()).await {
@@ -87,19 +95,44 @@ impl StoreNode {
     }
 }
 
-/// The store as a node on another machine has it, once it has answered.
-pub async fn reach(world: &World, clock: SharedClock, life: u64) -> Arc<dyn Store> {
+/// The store and the board as a node on another machine has them, once the store has answered.
+pub async fn reach(
+    world: &World,
+    clock: SharedClock,
+    (node, ip, life): (&str, Ipv4Addr, u64),
+) -> (Arc<dyn Store>, Neighbours) {
     let roles = Roles::SCHEDULER
         .with(Roles::WORKER)
         .with(Roles::GATEWAY)
         .with(Roles::COORDINATOR);
-    let parts = mesh_parts(world, clock.clone(), ("server", life), roles, BTreeMap::new());
-    let peer = dial(Arc::new(parts), format!("{STORE_IP}:{STORE_PORT}"));
-    let store = RemoteStore::new(Arc::new(MeshStoreLink(peer)));
+    let requests = Arc::new(RequestService::default());
+    let service: Arc<dyn Service> = requests.clone();
+    let services = BTreeMap::from([(REQUESTS, service)]);
+    let parts = Arc::new(mesh_parts(world, clock.clone(), (node, life), roles, services));
+    let peer = dial(parts.clone(), format!("{STORE_IP}:{STORE_PORT}"));
+    let store = RemoteStore::new(Arc::new(MeshStoreLink(peer.clone())));
     while store.ask_facts().await.is_err() {
-        clock.sleep(fencepost_core::time::Span::from_millis(200)).await;
+        clock.sleep(Span::from_millis(200)).await;
     }
-    Arc::new(store)
+    match MeshListener::bind((ip, STORE_PORT).into()).await {
+        Ok(listener) => {
+            let (going_on, stopped) = tokio::sync::watch::channel(false);
+            let listening = listener.serve(parts.clone(), stopped);
+            fencepost::net::rt::spawn(async move {
+                listening.await;
+                drop(going_on);
+            });
+        }
+        Err(error) => world.sim.record(node, "no listener", &error.to_string()),
+    }
+    let neighbours = Neighbours {
+        boot: life,
+        address: format!("{ip}:{STORE_PORT}").into(),
+        board: board_over(peer),
+        router: Arc::new(Router::new(parts)),
+        requests,
+    };
+    (Arc::new(store), neighbours)
 }
 
 fn mesh_parts(
@@ -113,7 +146,7 @@ fn mesh_parts(
     MeshParts {
         cell: OnceLock::new(),
         secret: MeshSecret::of("simulated"),
-        lone: Roles::SCHEDULER,
+        lone: Roles::default(),
         facts: NodeFacts {
             node: Name::new(node).expect("a legal name"),
             boot: life,

@@ -137,7 +137,8 @@ pub(super) fn take_job(id: JobId, input: &mut In<'_>) -> Result<Job, RowError> {
     })
 }
 
-fn state_number(state: JobState) -> u8 {
+/// The number of a state in rows and messages.
+pub fn state_number(state: JobState) -> u8 {
     match state {
         JobState::Waiting => 0,
         JobState::Ready => 1,
@@ -150,7 +151,11 @@ fn state_number(state: JobState) -> u8 {
     }
 }
 
-fn state_of(number: u8) -> Result<JobState, RowError> {
+/// The state of a number.
+///
+/// # Errors
+/// There is none.
+pub fn state_of(number: u8) -> Result<JobState, RowError> {
     Ok(match number {
         0 => JobState::Waiting,
         1 => JobState::Ready,

@@ -23,12 +23,27 @@ mod spec;
 mod tests;
 
 pub use encode::{EncodeError, digest_of, encode_batch, encode_row};
+pub use job_row::{state_number, state_of};
 pub use scope_row::{decode_scope, encode_scope};
 
 use crate::keys::{KeyError, Kind, parse_key};
-use crate::wire::{In, WireError};
+use crate::wire::{In, Out, WireError};
+use fencepost_core::job::JobSpec;
 use fencepost_core::limits::ROW_BYTES_MAX;
 use fencepost_core::row::{Row, RowKey};
+
+/// Appends what a job is to do, as it stands in rows of this version: for messages between nodes.
+pub fn put_job_spec(spec: &JobSpec, out: &mut Out<'_>) {
+    spec::put_spec(spec, out);
+}
+
+/// Takes it off again.
+///
+/// # Errors
+/// It is not one.
+pub fn take_job_spec(input: &mut In<'_>) -> Result<JobSpec, RowError> {
+    spec::take_spec(input)
+}
 
 /// Format of the row values that this version writes.
 pub const ROW_VERSION: u8 = 1;

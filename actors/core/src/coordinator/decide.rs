@@ -36,6 +36,7 @@ struct Draft {
 impl Coordinator {
     pub(super) fn note_sessions(&mut self, now: Monotonic, view: &BoardView) {
         let here = |node: &Name, boot: u64| view.session(node).is_some_and(|session| session.boot == boot);
+        self.length = view.length;
         self.joined.retain(|(node, boot), _| here(node, *boot));
         for session in &view.sessions {
             let start = (session.node.clone(), session.boot);
@@ -179,8 +180,7 @@ impl Coordinator {
         let rested = of_node.filter(|(shard, _)| {
             let book = self.books.get(usize::from(*shard));
             let moved_at = book.and_then(|book| book.moved_at);
-            moved_at.is_none_or(|at| now.since(at) >= self.config.hold)
-                && draft.rows.iter().all(|(other, _)| other != shard)
+            moved_at.is_none_or(|at| now.since(at) >= self.hold()) && draft.rows.iter().all(|(other, _)| other != shard)
         });
         rested.map(|(shard, _)| shard).max_by_key(|shard| score(to, *shard))
     }
@@ -190,7 +190,12 @@ impl Coordinator {
             return false;
         };
         let joined = self.joined.get(&(node.clone(), session.boot));
-        joined.is_some_and(|at| now.since(*at) >= self.config.hold)
+        joined.is_some_and(|at| now.since(*at) >= self.hold())
+    }
+
+    /// Two sessions where those are short.
+    fn hold(&self) -> Span {
+        Span(self.length.0.saturating_mul(2)).min(self.config.hold)
     }
 
     fn is_stalled(&self, now: Monotonic, number: usize) -> bool {
@@ -201,7 +206,7 @@ impl Coordinator {
 
     /// Owners that die young may die of the shard: the next one waits longer each time (F9).
     fn may_take(&mut self, now: Monotonic, number: usize) -> bool {
-        let (first, cap, hold) = (self.config.young_pause, self.config.young_pause_max, self.config.hold);
+        let (first, cap, hold) = (self.config.young_pause, self.config.young_pause_max, self.hold());
         let Some(book) = self.books.get_mut(number) else {
             return false;
         };

@@ -23,7 +23,8 @@ pub struct CoordinatorConfig {
     pub boot: u64,
     /// The cell's map.
     pub shards: ShardMap,
-    /// A shard that moved, and a node that came, is left alone for so long by balancing.
+    /// A shard that moved, and a node that came, is left alone for so long by balancing, or for two sessions if
+    /// those are shorter.
     pub hold: Span,
     /// Planned moves under way at a time.
     pub moves_max: usize,

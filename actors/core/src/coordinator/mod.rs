@@ -15,7 +15,7 @@ pub mod io;
 pub mod placement;
 
 use crate::ids::Epoch;
-use crate::time::Monotonic;
+use crate::time::{Monotonic, Span};
 use board::BoardView;
 use decide::ShardBook;
 use io::{Assigned, CoordinatorConfig, CoordinatorCounts, CoordinatorEffect, CoordinatorInput};
@@ -49,6 +49,8 @@ pub struct Coordinator {
     /// Batches of this epoch that are durable.
     decided: u64,
     books: Vec<ShardBook>,
+    /// How long a session lasts, as the board said last.
+    length: Span,
     /// Since when each node (and which start of it) is on the board.
     joined: BTreeMap<(crate::name::Name, u64), Monotonic>,
     counts: CoordinatorCounts,
@@ -66,6 +68,7 @@ impl Coordinator {
             pending: BTreeMap::new(),
             decided: 0,
             books: vec![ShardBook::default(); shards],
+            length: Span::ZERO,
             joined: BTreeMap::new(),
             counts: CoordinatorCounts::default(),
         }

@@ -6,6 +6,7 @@
 
 mod cell;
 mod clock;
+mod cluster;
 mod jobs;
 mod mesh;
 mod requests;
@@ -18,6 +19,7 @@ mod workers;
 
 pub use cell::*;
 pub use clock::*;
+pub use cluster::*;
 pub use jobs::*;
 pub use mesh::*;
 pub use requests::*;
@@ -32,6 +34,11 @@ const _: () = assert!(LINK_PING_MS * 3 <= LINK_SILENT_MS && LINK_SILENT_MS + GRE
 const _: () = assert!(FRAME_BYTES_MAX <= SEND_QUEUE_BYTES_MAX && BATCH_BYTES_MAX * 2 <= REMOTE_BATCH_BYTES_MAX);
 const _: () = assert!(HEARTBEAT_MS * 3 <= LEASE_MS);
 const _: () = assert!(LEASE_MARGIN_MS < HEARTBEAT_MS);
+// F17
+const _: () = assert!(LEASE_MS - HEARTBEAT_MS > SHARD_LEASE_MS_MAX + SHARD_LEASE_MARGIN_MS + HANDOVER_MS_MAX);
+const _: () = assert!(SHARD_LEASE_MS_MIN <= SHARD_LEASE_MS && SHARD_LEASE_MS <= SHARD_LEASE_MS_MAX);
+const _: () = assert!(BOARD_POST_MS * 4 < SHARD_LEASE_MS && BALANCE_HOLD_MS > SHARD_LEASE_MS + SHARD_LEASE_MARGIN_MS);
+const _: () = assert!(SHARD_STALL_MS > BALANCE_HOLD_MS && BOARD_BYTES_MAX <= FRAME_BYTES_MAX / 2);
 const _: () = assert!(
     PAYLOAD_BYTES_MAX + (64 << 10) + (ATTEMPT_RECORDS_MAX * (OUTPUT_TAIL_BYTES_MAX + ERROR_BYTES_MAX + 512))
         <= ROW_BYTES_MAX

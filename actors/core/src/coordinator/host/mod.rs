@@ -109,7 +109,7 @@ impl Host {
     pub fn next_wake(&self, now: Monotonic) -> Monotonic {
         let post = self.last_sent_at.map_or(now, |at| at + self.interval);
         let lease = self.until.filter(|until| *until > now);
-        [Some(post), lease, self.next_forced()]
+        [Some(post), lease, self.next_forced().filter(|at| *at > now)]
             .into_iter()
             .flatten()
             .min()

@@ -1,0 +1,34 @@
+//! Bounds of who owns what: sessions, the board, moves of shards, and requests on their way to an owner.
+//!
+//! Owns: numbers only. Must never: hold logic. Next: `mod.rs`, where they are checked against each other.
+
+/// Length of a node's session: an owner that is not heard of for so long, and a margin, loses its shards.
+pub const SHARD_LEASE_MS: u64 = 5_000;
+/// Shortest such length that may be asked for.
+pub const SHARD_LEASE_MS_MIN: u64 = 500;
+/// Longest: an owner's death must cost no living worker its leases.
+pub const SHARD_LEASE_MS_MAX: u64 = 15_000;
+/// Margin that the board adds to it; a tenth of the length if that is less.
+pub const SHARD_LEASE_MARGIN_MS: u64 = 500;
+/// Longest pause between a node's posts on the board; a fifth of the session if that is less.
+pub const BOARD_POST_MS: u64 = 1_000;
+/// Bytes of a post or a view.
+pub const BOARD_BYTES_MAX: usize = 4 << 20;
+/// Nodes on the board.
+pub const BOARD_NODES_MAX: usize = 256;
+/// Bytes of the address where other nodes reach a node.
+pub const NODE_ADDRESS_BYTES_MAX: usize = 256;
+/// How long a node waits for another one to release a shard before it opens it all the same.
+pub const HANDOVER_MS_MAX: u64 = 5_000;
+/// A shard that moved, and a node that came, is left alone for so long by balancing.
+pub const BALANCE_HOLD_MS: u64 = 10_000;
+/// Planned moves of shards under way at a time.
+pub const PLANNED_MOVES_MAX: usize = 4;
+/// A shard whose owner is there and shows no progress for so long moves.
+pub const SHARD_STALL_MS: u64 = 60_000;
+/// How long a node waits for the reply of an owner on another node.
+pub const REQUEST_CALL_MS: u64 = 10_000;
+/// How long a request follows a shard that moves, before its caller is told to try again.
+pub const FOLLOW_MS: u64 = 1_200;
+/// Codes of refusals that a node learns from others.
+pub const REMOTE_CODES_MAX: usize = 256;

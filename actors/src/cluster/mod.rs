@@ -1,0 +1,15 @@
+//! Several nodes of one cell: who is there, who owns which shard, and the way to it.
+//!
+//! Owns: carrying out what `fencepost_core::coordinator` decides, over the mesh and the store. Must never:
+//! decide a move, or take a message for a proof. Next: `member.rs` (a node at work), `board.rs` (the store
+//! node's side), `decider.rs` (the coordinator's calls to the store), `owners.rs` and `route.rs` (the
+//! way to an owner).
+
+pub mod board;
+pub mod decider;
+pub mod member;
+pub mod message;
+pub mod owners;
+mod refusal;
+pub mod request;
+pub mod route;

@@ -1,0 +1,133 @@
+//! A cell of three processes: one holds the store, two own shards and run jobs.
+//!
+//! Owns: what the death of an owner may not do, and that a request finds its owner. Next:
+//! `../../src/cluster/`, `split.rs` for a cell of two.
+
+use crate::api::Api;
+use crate::pace::{until, until_true};
+use crate::server::{Place, Server};
+use crate::sink::{Guarded, Say, Sink};
+use fencepost::guard::Answer;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const ROLES: &str = "scheduler,worker,gateway,coordinator";
+/// Length of a session.
+const LEASE: Duration = Duration::from_secs(1);
+
+struct Cell {
+    folder: tempfile::TempDir,
+    _store: Server,
+    at: String,
+    sink: Sink,
+    applied: Arc<Mutex<BTreeMap<String, u32>>>,
+}
+
+impl Cell {
+    fn start() -> Cell {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        command.args([
+            "serve",
+            "--roles",
+            "store",
+            "--log-level",
+            "warn",
+            "--shard-lease",
+            "1s",
+        ]);
+        command.args(["--mesh-listen", "127.0.0.1:0", "--data"]);
+        command.arg(folder.path().join("store"));
+        let (store, at) = Server::start_store(command, folder.path().join("store-said"));
+        let applied: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
+        let (guarded, effects) = (Guarded::new(), applied.clone());
+        let sink = Sink::start(move |arrival| {
+            if matches!(guarded.apply(arrival), Answer::Applied(_)) {
+                *effects.lock().unwrap().entry(arrival.key.clone()).or_default() += 1;
+            }
+            Say::Status(200, "")
+        });
+        Cell {
+            folder,
+            _store: store,
+            at: at.to_string(),
+            sink,
+            applied,
+        }
+    }
+
+    fn place(&self, node: &str) -> Place {
+        let secret = self.folder.path().join("store/mesh-secret").display().to_string();
+        Place::new(&[
+            "--roles",
+            ROLES,
+            "--store-at",
+            &self.at,
+            "--mesh-secret",
+            &secret,
+            "--node",
+            node,
+        ])
+        .telling("info")
+    }
+
+    /// Makes a job under a key until it is acknowledged.
+    fn create(&self, api: &mut Api, key: &str) -> String {
+        let body = json!({"target": {"type": "http", "url": self.sink.url("/")}, "retry": {"attempts": 50}});
+        until(&format!("{key} to be taken"), || {
+            let answer = api
+                .call("POST", "/v1/jobs", &[("Idempotency-Key", key)], Some(&body))
+                .ok()?;
+            let is_taken = matches!(answer.status, 200 | 201);
+            assert!(is_taken || matches!(answer.status, 429 | 503), "{}", answer.status);
+            is_taken.then(|| answer.body["id"].as_str().unwrap().to_owned())
+        })
+    }
+}
+
+fn state(api: &mut Api, id: &str) -> Option<Value> {
+    let answer = api.call("GET", &format!("/v1/jobs/{id}"), &[], None).ok()?;
+    (answer.status == 200).then(|| answer.expect(200)["state"].clone())
+}
+
+fn owns(server: &Server) -> usize {
+    let said = server.said();
+    let count = |what: &str| said.lines().filter(|line| line.contains(what)).count();
+    count("this node owns the shard") - count("releases the shard")
+}
+
+#[test]
+fn f32_when_an_owner_is_killed_its_shards_are_open_elsewhere_within_a_lease_and_two_seconds() {
+    let cell = Cell::start();
+    let (mut place_a, mut place_b) = (cell.place("a"), cell.place("b"));
+    let (server_a, server_b) = (place_a.start(), place_b.start());
+    until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
+    let (mut api_a, mut api_b) = (server_a.api(), server_b.api());
+    let mut made = Vec::new();
+    for number in 0..40 {
+        made.push(cell.create(&mut api_a, &format!("a{number}")));
+        made.push(cell.create(&mut api_b, &format!("b{number}")));
+    }
+    server_a.kill();
+    let (_, took) = crate::pace::took(|| {
+        for number in 0..40 {
+            made.push(cell.create(&mut api_b, &format!("c{number}")));
+        }
+    });
+    let limit = LEASE + Duration::from_secs(2);
+    assert!(
+        took <= limit,
+        "every shard took a job after {took:?}, {limit:?} at most"
+    );
+    for id in &made {
+        until_true(&format!("job {id} to succeed"), || {
+            state(&mut api_b, id).is_some_and(|state| state == "succeeded")
+        });
+    }
+    let applied = cell.applied.lock().unwrap();
+    assert_eq!(applied.len(), 120, "nothing acknowledged is lost");
+    assert!(applied.values().all(|times| *times == 1), "and nothing is done twice");
+}
