@@ -170,6 +170,8 @@ fn note_states(world: &World, seen: &Seen, rows: &[Row]) {
         note(seen.moves.iter().any(|job| job.state == *state), what);
     }
     note(world.options.change.is_some(), "seen:clock-change-of-a-zone");
+    let moved = |row: &Row| matches!(row, Row::Assignment(row) if row.version > 1);
+    note(rows.iter().any(moved), "seen:shard-moved");
     let kept = |row: &Row| matches!(row, Row::Edit(edit) if matches!(edit.pending, Some((_, PendingFate::Keep))));
     note(rows.iter().any(kept), "seen:fire-kept");
     let lost = |row: &Row| if let Row::Job(job) = row { job.workers_lost() } else { 0 };

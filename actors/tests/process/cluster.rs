@@ -122,12 +122,45 @@ fn f32_when_an_owner_is_killed_its_shards_are_open_elsewhere_within_a_lease_and_
         took <= limit,
         "every shard took a job after {took:?}, {limit:?} at most"
     );
-    for id in &made {
+    all_done(&cell, &mut api_b, &made);
+}
+
+/// Ends only when every job has its effect, and each once.
+fn all_done(cell: &Cell, api: &mut Api, made: &[String]) {
+    for id in made {
         until_true(&format!("job {id} to succeed"), || {
-            state(&mut api_b, id).is_some_and(|state| state == "succeeded")
+            state(api, id).is_some_and(|state| state == "succeeded")
         });
     }
     let applied = cell.applied.lock().unwrap();
-    assert_eq!(applied.len(), 120, "nothing acknowledged is lost");
+    assert_eq!(applied.len(), made.len(), "nothing acknowledged is lost");
     assert!(applied.values().all(|times| *times == 1), "and nothing is done twice");
+}
+
+#[test]
+fn an_owner_that_was_frozen_for_longer_than_its_lease_goes_on_as_one_of_many() {
+    let cell = Cell::start();
+    let (mut place_a, mut place_b) = (cell.place("a"), cell.place("b"));
+    let (server_a, server_b) = (place_a.start(), place_b.start());
+    until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
+    let (mut api_a, mut api_b) = (server_a.api(), server_b.api());
+    let mut made: Vec<String> = (0..20).map(|number| cell.create(&mut api_a, &format!("a{number}"))).collect();
+    server_a.freeze(true);
+    made.extend((0..20).map(|number| cell.create(&mut api_b, &format!("b{number}"))));
+    server_a.freeze(false);
+    made.extend((0..20).map(|number| cell.create(&mut api_a, &format!("c{number}"))));
+    all_done(&cell, &mut api_b, &made);
+}
+
+#[test]
+fn a_node_that_is_stopped_hands_its_shards_over_first() {
+    let cell = Cell::start();
+    let (mut place_a, mut place_b) = (cell.place("a"), cell.place("b"));
+    let (mut server_a, server_b) = (place_a.start(), place_b.start());
+    until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
+    let mut api = server_b.api();
+    assert_eq!(server_a.stop(), Some(0), "{}", server_a.said());
+    assert_eq!(owns(&server_b), 16, "they were open elsewhere before it ended");
+    let made: Vec<String> = (0..20).map(|number| cell.create(&mut api, &format!("a{number}"))).collect();
+    all_done(&cell, &mut api, &made);
 }

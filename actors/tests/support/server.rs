@@ -264,6 +264,11 @@ impl Server {
         self.ended = Some(self.child.wait().unwrap());
     }
 
+    /// Stops it where it is, or lets it go on.
+    pub fn freeze(&self, is_frozen: bool) {
+        self.signal(if is_frozen { Signal::STOP } else { Signal::CONT });
+    }
+
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
