@@ -59,6 +59,9 @@ pub struct Seen {
     pub disturbances: Vec<Disturbance>,
     /// When store time was seen lowered, in simulated microseconds, and to what.
     pub lowered: Option<(u64, StoreTime)>,
+    /// The store's own process died: what it had stated beyond its last commit is forgotten, and its clock may be
+    /// back by then, while owners on other machines live on.
+    pub forgot_time: bool,
 }
 
 /// An answer.

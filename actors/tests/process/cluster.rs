@@ -144,7 +144,9 @@ fn an_owner_that_was_frozen_for_longer_than_its_lease_goes_on_as_one_of_many() {
     let (server_a, server_b) = (place_a.start(), place_b.start());
     until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
     let (mut api_a, mut api_b) = (server_a.api(), server_b.api());
-    let mut made: Vec<String> = (0..20).map(|number| cell.create(&mut api_a, &format!("a{number}"))).collect();
+    let mut made: Vec<String> = (0..20)
+        .map(|number| cell.create(&mut api_a, &format!("a{number}")))
+        .collect();
     server_a.freeze(true);
     made.extend((0..20).map(|number| cell.create(&mut api_b, &format!("b{number}"))));
     server_a.freeze(false);
@@ -161,6 +163,8 @@ fn a_node_that_is_stopped_hands_its_shards_over_first() {
     let mut api = server_b.api();
     assert_eq!(server_a.stop(), Some(0), "{}", server_a.said());
     assert_eq!(owns(&server_b), 16, "they were open elsewhere before it ended");
-    let made: Vec<String> = (0..20).map(|number| cell.create(&mut api, &format!("a{number}"))).collect();
+    let made: Vec<String> = (0..20)
+        .map(|number| cell.create(&mut api, &format!("a{number}")))
+        .collect();
     all_done(&cell, &mut api, &made);
 }
