@@ -21,6 +21,9 @@ use std::sync::Arc;
 const JOBS_MAX: usize = 2_000;
 const JOBS_PER_SECOND: u64 = 200;
 const GAP: Span = Span::from_millis(1_000 / JOBS_PER_SECOND);
+/// Slots with which each shard holds an offer as large as an offer may be: what fires at one instant is not
+/// to wait for a slot.
+const ROOM_FOR_ALL: u32 = 2 * limits::SHARD_COUNT_DEFAULT as u32 * limits::OFFER_SLOTS_MAX;
 /// Clients that create the live jobs in turn.
 const CLIENTS: u64 = 8;
 const SECONDS_MAX: usize = 10;
@@ -111,7 +114,7 @@ async fn schedules(
     let count = count.min(options.jobs);
     let seconds = (options.jobs / count.max(1)).clamp(1, SECONDS_MAX);
     let mut rig = Rig::start(options).await?;
-    rig.start_worker(SLOTS).await?;
+    rig.start_worker(ROOM_FOR_ALL).await?;
     let tenant = Name::new("default").map_err(|error| error.to_string())?;
     // All are there before the first is due.
     let starts_at = StoreTime::from_secs(rig.node.gateway.now().secs() + 4 + count as i64 / 1_000);

@@ -112,7 +112,7 @@ impl Rig {
             clock: clock.clone(),
             chance: chance.clone(),
             runner: TargetRunner::new(TargetsConfig::for_dev(), handlers(&clock, &late)?),
-            lanes: threads::make_lanes(options.lanes),
+            lanes: threads::node_lanes(options.lanes),
             notes: vec![ended.clone()],
             fatal: Arc::new(|why: String| crate::process::say::say(&why)),
         };

@@ -177,7 +177,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     let watched = notes.clone();
     let trial_turn = Arc::new(Semaphore::new(1));
     let mut shards = Vec::with_capacity(usize::from(map.count()));
-    for (shard, lane) in map.shards().zip(parts.lanes.iter().cycle()) {
+    for (shard, lane) in map.shards().zip(shard_lanes(&parts.lanes).iter().cycle()) {
         let plan = OpenPlan {
             shard,
             map,
@@ -262,6 +262,14 @@ fn shard_parts(
         heartbeat: config.heartbeat,
         trial_turn,
         hosted: true,
+    }
+}
+
+/// All lanes but the last, which is the worker's; the only one, if there is one.
+fn shard_lanes(lanes: &[Lane]) -> &[Lane] {
+    match lanes.split_last() {
+        Some((_, others)) if !others.is_empty() => others,
+        _ => lanes,
     }
 }
 

@@ -261,7 +261,7 @@ async fn start_node(
         clock,
         chance,
         runner: TargetRunner::new(options.targets.clone(), options.handlers.clone()),
-        lanes: threads::make_lanes(options.lanes.unwrap_or_else(threads::processors)),
+        lanes: threads::node_lanes(options.lanes.unwrap_or_else(threads::processors)),
         notes,
         fatal: Arc::new(|why: String| store_broke(&why)),
     };

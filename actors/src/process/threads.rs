@@ -1,4 +1,4 @@
-//! The threads of a server: one lane per processor, made here and nowhere else.
+//! The threads of a server: one lane per processor and one for the worker, made here and nowhere else.
 //!
 //! Owns: arbiters and the main system. Must never: be reachable from the simulator. Next:
 //! `../node/lanes.rs`.
@@ -23,6 +23,12 @@ pub fn make_lanes(count: usize) -> Vec<Lane> {
         })
     };
     (0..count.max(1)).map(lane).collect()
+}
+
+/// The lanes of a node: `shards` for its shards and one for its worker, whose runs are not to hold up a shard,
+/// nor a shard's many steps at one instant the starts of what it granted.
+pub fn node_lanes(shards: usize) -> Vec<Lane> {
+    make_lanes(shards.max(1) + 1)
 }
 
 /// Processors that this process may use.
