@@ -11,6 +11,8 @@ pub mod chance;
 pub mod cli;
 pub mod clock;
 pub mod cluster;
+#[cfg(not(madsim))]
+pub mod config;
 pub mod gateway;
 pub mod guard;
 pub mod mesh;

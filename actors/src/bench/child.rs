@@ -8,6 +8,8 @@ use crate::api::token::{TOKEN_FILE, read_token};
 use crate::bench::http::{Connection, Peer};
 use crate::bench::rig::NODE;
 use crate::clock::{Clock, SystemClock};
+use crate::config::SETTINGS;
+use crate::config::table::FILE_VARIABLE;
 use fencepost_core::time::{Monotonic, Span};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
@@ -171,7 +173,8 @@ fn spawn(folder: &Path, lanes: usize) -> std::io::Result<Child> {
     command.arg("serve").arg("--data").arg(folder);
     command.args(["--listen", "127.0.0.1:0", "--log-level", "error", "--node", NODE]);
     command.arg("--threads").arg(lanes.to_string());
-    for name in ["FENCEPOST_LOG", "FENCEPOST_LISTEN", "FENCEPOST_DATA"] {
+    let settings = SETTINGS.iter().map(|setting| setting.env);
+    for name in settings.chain([FILE_VARIABLE, "FENCEPOST_LOG"]) {
         command.env_remove(name);
     }
     command

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The address a server listens on when nobody says otherwise.
 pub const SERVER_DEFAULT: &str = "http://127.0.0.1:4480";
 /// The data folder when nobody says otherwise.
-pub const DATA_DEFAULT: &str = "./fencepost-data";
+pub use crate::config::table::DATA_DEFAULT;
 /// Bytes of an answer that the command line takes.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 

@@ -18,6 +18,7 @@ mod answer;
 mod bench;
 pub mod client;
 pub mod clock;
+pub mod config;
 pub mod doctor;
 pub mod failure;
 pub mod import;
@@ -31,6 +32,7 @@ mod progress;
 pub mod schedule;
 pub mod schedule_args;
 pub mod serve;
+pub mod settings;
 pub mod store;
 pub mod when;
 
@@ -56,6 +58,9 @@ enum Command {
     /// Run a server.
     #[command(after_help = "Example:\n  fencepost serve --data /var/lib/fencepost --allow-commands")]
     Serve(Box<serve::ServeArgs>),
+    /// Look at the settings of a server.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Run a server to try things: commands allowed, samples made, a line for each attempt.
     #[command(after_help = "Example:\n  fencepost dev --ephemeral")]
     Dev(Box<serve::DevArgs>),
@@ -113,6 +118,7 @@ fn run(command: Command) -> Exit {
         Command::Serve(_) | Command::Dev(_) | Command::Bench(_) => Exit::Usage,
         Command::Schedule(schedule::ScheduleCommand::Preview(args)) => preview_now(&args),
         Command::Completion { shell } => complete(shell),
+        Command::Config(command) => command.run(),
         Command::Schedule(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Job(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Doctor(args) => ask(args.format(), async |out| args.run(out).await),

@@ -8,6 +8,7 @@ use crate::api::token::{TokenDigest, read_or_make_token, token_text};
 use crate::chance::{Chance, SharedChance, SystemChance, draw_u64};
 use crate::clock::{SharedClock, SystemClock};
 use crate::gateway::Gateway;
+use crate::mesh::MeshSecret;
 use crate::node::notes::Notes;
 use crate::node::{Neighbours, Node, NodeConfig, NodeParts, join_node, run_node};
 use crate::process::roles::{self, Connections};
@@ -37,6 +38,8 @@ pub struct ServeOptions {
     pub folder: Option<PathBuf>,
     /// What this process does, and where the rest is.
     pub part: Part,
+    /// What the nodes of the cell share, where the environment names it; else it is in a file.
+    pub mesh_secret: Option<MeshSecret>,
     /// Where the API listens; loopback only.
     pub listen: SocketAddr,
     /// Settings of the node.
@@ -121,11 +124,11 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
         Part::Store(listen, lease) => {
             let opened = open_store(&options, &clock, &*chance)?;
             let folder = options.folder.as_deref().unwrap_or(Path::new("."));
-            let connections = connections(roles::make_secret(folder, &*chance)?);
+            let connections = connections(shared_secret(&options, || roles::make_secret(folder, &*chance))?);
             return roles::serve_store(&connections, opened, (listen, lease), signals).await;
         }
         Part::WithoutStore(address, secret, listen) => {
-            let connections = connections(roles::read_secret(&secret)?);
+            let connections = connections(shared_secret(&options, || roles::read_secret(&secret))?);
             let at = (address.as_str(), listen);
             let Some(reached) = roles::reach_store(&connections, at, &mut signals).await? else {
                 return Ok(());
@@ -174,6 +177,14 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     drop(listening_to_nodes);
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What the nodes share: as it was given, or from its file.
+fn shared_secret(
+    options: &ServeOptions,
+    from_file: impl FnOnce() -> Result<MeshSecret, Refused>,
+) -> Result<MeshSecret, Refused> {
+    options.mesh_secret.clone().map_or_else(from_file, Ok)
 }
 
 /// Stops a node that was told to while it started: what it began is put in order where the store lets it.

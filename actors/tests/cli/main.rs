@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod bench;
+mod config;
+mod config_page;
 mod faults;
 mod import;
 mod page;
@@ -19,13 +21,10 @@ use std::process::{Command, Output, Stdio};
 pub(crate) fn fencepost(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
     command.args(words).current_dir(folder).stdin(Stdio::null());
-    for name in [
-        "FENCEPOST_SERVER",
-        "FENCEPOST_TOKEN_FILE",
-        "FENCEPOST_TZ",
-        "FENCEPOST_TOKEN",
-    ] {
-        command.env_remove(name);
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"FENCEPOST_") {
+            command.env_remove(name);
+        }
     }
     command
 }

@@ -8,3 +8,9 @@ pub const SLOT_COUNT: u32 = 16_384;
 pub const SHARD_COUNT_DEFAULT: u16 = 16;
 /// Most shards a cell may have.
 pub const SHARD_COUNT_MAX: u16 = 256;
+/// Most threads for shards that may be asked for.
+pub const THREAD_COUNT_MAX: u16 = 256;
+/// Bytes of a file of settings.
+pub const CONFIG_BYTES_MAX: usize = 256 << 10;
+/// Mistakes in settings that are told at once.
+pub const CONFIG_MISTAKES_MAX: usize = 100;

@@ -1,0 +1,74 @@
+//! Which part of a cell a process is: roles and addresses that must go together.
+//!
+//! Owns: that one check between settings. Must never: know how a part is run. Next: `crate::process::roles`.
+
+use super::kind::Kind;
+use super::mistake::{Mistake, Place, Wrong};
+use super::resolve::Effective;
+use super::table::{
+    DATA, DATA_DEFAULT, MESH_LISTEN, MESH_SECRET_FILE, MESH_SHARD_LEASE, MESH_STORE_AT, ROLES, Setting,
+};
+use crate::process::roles::SECRET_FILE;
+use crate::process::serve::Part;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// In order of the words.
+const WITHOUT_STORE: [&str; 4] = ["coordinator", "gateway", "scheduler", "worker"];
+
+/// Which part it is.
+///
+/// # Errors
+/// Roles and addresses do not go together.
+pub fn check_part(settings: &Effective) -> Result<Part, Mistake> {
+    let mut roles = settings.words(&ROLES);
+    roles.sort_unstable();
+    roles.dedup();
+    let listen = settings.address(&MESH_LISTEN);
+    let store_at = settings.text(&MESH_STORE_AT);
+    match (roles.as_slice(), listen, store_at) {
+        (["all"], None, None) => Ok(Part::Whole),
+        (["store"], Some(listen), None) => {
+            let lease = settings
+                .span(&MESH_SHARD_LEASE)
+                .expect("the table has a default, and a test reads every one");
+            Ok(Part::Store(listen, lease))
+        }
+        (["store"], None, _) => Err(wrong(settings, &MESH_LISTEN, "The store role serves other nodes.")),
+        (roles, listen, Some(address)) if roles == WITHOUT_STORE => {
+            let folder = settings.path(&DATA).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT));
+            let usual = || folder.join(SECRET_FILE);
+            let secret = settings.path(&MESH_SECRET_FILE).unwrap_or_else(usual);
+            let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
+            Ok(Part::WithoutStore(address.to_owned(), secret, listen))
+        }
+        (roles, None, None) if roles == WITHOUT_STORE => Err(wrong(
+            settings,
+            &MESH_STORE_AT,
+            "These roles need a store on another node.",
+        )),
+        _ => Err(wrong(settings, &ROLES, "These roles and addresses do not go together.")),
+    }
+}
+
+/// Told where the roles were said; where nobody said them, where the addresses were.
+fn wrong(settings: &Effective, setting: &Setting, detail: &str) -> Mistake {
+    let said = [&ROLES, &MESH_LISTEN, &MESH_STORE_AT].map(|setting| settings.place(setting));
+    let place = said.into_iter().find(|place| **place != Place::Default);
+    let place = place.unwrap_or(&Place::Default).clone();
+    let name = place.name_of(setting);
+    let hint = match setting.kind {
+        Kind::List(_) => format!(
+            "Use all; or store with {}; or scheduler,worker,gateway,coordinator with {}.",
+            place.name_of(&MESH_LISTEN),
+            place.name_of(&MESH_STORE_AT)
+        ),
+        _ if name.starts_with('-') => format!("Say where: {name} 127.0.0.1:4481."),
+        _ => format!("Say where: {name} = \"127.0.0.1:4481\"."),
+    };
+    Mistake {
+        field: name,
+        place,
+        wrong: Wrong::new("roles_invalid", detail, hint),
+    }
+}
