@@ -177,7 +177,9 @@ impl Coordinator {
     fn on_refused(&mut self, epoch: Epoch) {
         match self.standing {
             Standing::Active(mine) | Standing::Reading(mine) if mine == epoch => self.stand_by(),
-            _ => self.counts.stale += 1,
+            Standing::Active(_) | Standing::Reading(_) | Standing::Standby | Standing::Opening => {
+                self.counts.stale += 1;
+            }
         }
     }
 

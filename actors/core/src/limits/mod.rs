@@ -2,7 +2,7 @@
 //!
 //! Owns: the list of files, one a concept, and the checks. Must never: hold logic, or a number of its own.
 //! `docs/limits.md` is generated from this folder, so each constant carries a doc comment that a user can
-//! read. Next: `job.rs`, `schedule.rs`.
+//! read. Next: `jobs.rs`, `schedules.rs`.
 
 mod cell;
 mod clock;
