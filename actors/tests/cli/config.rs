@@ -1,4 +1,6 @@
 //! Settings through the real binary: what is wrong with them, which layer wins, and what is never shown.
+//!
+//! Owns: what a person reads. Next: `../../src/config/`, `config_page.rs`.
 
 use crate::support::server::Server;
 use crate::{ended, fencepost};

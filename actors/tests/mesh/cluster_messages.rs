@@ -1,4 +1,7 @@
 //! The messages of a cell of several nodes: golden bytes, and bytes that are none.
+//!
+//! Owns: the comparison with `golden-cluster-v1.hex`. Must never: know a connection. Next:
+//! `../../src/cluster/message.rs`, `../../src/cluster/request.rs`.
 
 use fencepost::cluster::message::{BoardAnswer, BoardCall};
 use fencepost::cluster::request::{Reply, decode_reply, decode_request, encode_reply, encode_request};

@@ -1,4 +1,6 @@
 //! The end of a node whose store is away: its shards are waited for together, not one after the other.
+//!
+//! Owns: a clock that is moved by hand. Must never: measure time. Next: `../../src/node/mod.rs`.
 
 use super::*;
 use fencepost::clock::Clock;

@@ -1,4 +1,6 @@
 //! Batches of one shard on their way together: one is lost, the next one is not mistaken for stale.
+//!
+//! Owns: a store that loses one commit. Next: `../../src/shell/flight.rs`.
 
 use super::*;
 use fencepost_core::ids::{Epoch, Holder, Scope, ShardId};

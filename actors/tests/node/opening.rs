@@ -1,4 +1,6 @@
 //! What a start reads: as much among many pending jobs as among few.
+//!
+//! Owns: the count of rows. Must never: measure time. Next: `../../src/shell/load.rs`.
 
 use super::*;
 use fencepost_core::ids::{Epoch, Holder, Scope};
