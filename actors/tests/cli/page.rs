@@ -42,7 +42,8 @@ fn render() -> String {
         writeln!(page, "| {} | {meaning} |", *exit as u8).unwrap();
     }
     page.push_str(
-        "\n9 and 10 are reserved. `serve` and `dev` end with codes of their own:\n\n| code | meaning |\n|---|---|\n",
+        "\n9 and 10 are reserved. `serve` and `dev` end with 2 or 8 where a flag or a setting is wrong, else with\n\
+         codes of their own:\n\n| code | meaning |\n|---|---|\n",
     );
     for (code, meaning) in SERVER_EXITS {
         writeln!(page, "| {code} | {meaning} |").unwrap();
