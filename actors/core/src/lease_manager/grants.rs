@@ -27,7 +27,7 @@ impl LeaseManager {
             Known::Given(granted) => self.grants_left(&granted),
             Known::Forgotten => Vec::new(),
         };
-        let more = self.ready.has_more(&asked.only);
+        let more = self.more_for(&asked);
         let apart = self.apart.worst(&asked.only);
         let keep = waits && is_new && grants.is_empty() && asked.slots > 0 && self.has_lease_room();
         let (offer, received_at) = (asked.offer, asked.received_at);
@@ -42,6 +42,14 @@ impl LeaseManager {
             more,
             apart,
         });
+    }
+
+    /// Whether its worker has reason to ask again at once. One that has not is owed a hint when something becomes
+    /// ready, also if it got all that it asked for.
+    pub(super) fn more_for(&mut self, asked: &Asked) -> bool {
+        let more = self.ready.has_more(&asked.only);
+        self.hungry |= !more;
+        more
     }
 
     /// Grants up to the offer's room, and remembers what it was given.

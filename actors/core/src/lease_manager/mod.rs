@@ -79,7 +79,7 @@ pub struct LeaseManager {
     sweep: Sweep,
     /// Of the newest token of this epoch.
     sequence: u64,
-    /// Some offer got less than it asked for since the last hint.
+    /// Since the last hint some offer got less than it asked for, or was told that nothing is left.
     hungry: bool,
     /// Something became ready in this step.
     fresh: bool,

@@ -93,7 +93,7 @@ impl LeaseManager {
                 self.waiting_offers.by_worker.insert(worker, asked);
                 continue;
             }
-            let more = self.ready.has_more(&asked.only);
+            let more = self.more_for(&asked);
             let apart = self.apart.worst(&asked.only);
             out.effect(LeaseEffect::SendGrants {
                 worker,

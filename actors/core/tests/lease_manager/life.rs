@@ -153,6 +153,22 @@ fn classes_take_turns_and_an_offer_may_name_its_queues() {
     leases.check();
 }
 
+fn hints(leases: &mut Leases) -> usize {
+    let hint = |effect: &&LeaseEffect| matches!(effect, LeaseEffect::HintReady);
+    leases.take_effects().iter().filter(hint).count()
+}
+
+#[test]
+fn f08_a_worker_that_got_all_it_asked_for_and_heard_of_no_more_is_told_of_what_comes() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    leases.create(item(1, spec())).unwrap();
+    assert_eq!(hints(&mut leases), 1);
+    assert_eq!(leases.offer(&w, 1).len(), 1, "all that it asked for, and all there is");
+    leases.take_effects();
+    leases.create(item(2, spec())).unwrap();
+    assert_eq!(hints(&mut leases), 1, "it does not ask by itself");
+}
+
 #[test]
 fn a_hungry_worker_is_told_once_when_something_becomes_ready() {
     let (mut leases, w) = (Leases::new(), worker("a", 1));
@@ -161,10 +177,5 @@ fn a_hungry_worker_is_told_once_when_something_becomes_ready() {
     for number in 1..=3 {
         leases.create(item(number, spec())).unwrap();
     }
-    let hints = leases
-        .take_effects()
-        .iter()
-        .filter(|e| matches!(e, LeaseEffect::HintReady))
-        .count();
-    assert_eq!(hints, 1);
+    assert_eq!(hints(&mut leases), 1);
 }
