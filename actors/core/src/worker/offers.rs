@@ -268,6 +268,8 @@ impl WorkerMachine {
             return;
         };
         book.slow = true;
+        // Whoever waits there may be another node's to run; if not, the next answer says so.
+        book.apart_waits = None;
         if let Some(offer) = book.offer.as_mut().filter(|offer| offer.waits) {
             offer.waits = false;
             self.timers

@@ -308,3 +308,41 @@ fn beh_r02_what_lost_two_workers_waits_for_other_suspects_but_not_for_ever() {
     bench.pass(Span::from_secs(1));
     assert_eq!(told(&mut bench, [2, 0]).len(), 1);
 }
+
+#[test]
+fn beh_r02_suspects_that_moved_to_another_node_leave_the_choice_to_those_that_are_here() {
+    let mut bench = Bench::new(8, 2);
+    (0..2).for_each(|shard| bench.put(WorkerInput::ReadyHint(ShardId(shard))));
+    assert!(told(&mut bench, [1, 0]).is_empty(), "not before all could say");
+    bench.put(WorkerInput::ShardAway(ShardId(0)));
+    settle(&mut bench);
+    let here = |bench: &mut Bench| -> Vec<(OfferId, bool)> {
+        let mut offers = offered(bench);
+        offers.retain(|(shard, _, waits, _)| *shard == ShardId(1) && !waits);
+        offers.into_iter().map(|(_, offer, _, apart)| (offer, apart)).collect()
+    };
+    here(&mut bench);
+    bench.put(WorkerInput::ReadyHint(ShardId(1)));
+    let mut seen = 0;
+    loop {
+        let offers = here(&mut bench);
+        if offers.is_empty() {
+            break;
+        }
+        for (offer, apart) in offers {
+            assert!(!apart, "the next crash lets every shard say whom it has, too");
+            seen += 1;
+            answer(&mut bench, ShardId(1), offer, true);
+        }
+    }
+    assert!(seen > 0, "it was asked");
+    settle(&mut bench);
+    let mut places = 0;
+    for _ in 0..9 {
+        for (offer, apart) in here(&mut bench) {
+            places += usize::from(apart);
+            answer(&mut bench, ShardId(1), offer, true);
+        }
+    }
+    assert!(places > 0, "and then it gets its place");
+}
