@@ -7,6 +7,7 @@
 #[cfg(madsim)]
 use crate::planted::{self, Bug};
 use crate::shell::flight::Flight;
+use crate::shell::hosting::reply_of;
 use crate::shell::inbox::Waiting;
 use crate::shell::load::Loaded;
 use crate::shell::log::CommitLog;
@@ -312,9 +313,14 @@ impl ShardActor {
 
     /// Numbers a step's writes and releases what need not wait.
     fn stamp(&mut self, out: Out<ShardEffect>, ctx: &mut Context<ShardActor>) {
-        let Some(open) = self.open.as_mut() else { return };
         let at_once = |effect: &ShardEffect| cfg!(feature = "planted-ack-before-commit") || may_overtake(effect);
         let (at_once, held): (Vec<_>, Vec<_>) = out.effects.into_iter().partition(at_once);
+        let is_unproven = out.writes.is_empty() && !self.parts.hosted;
+        let (unproven, held): (Vec<_>, Vec<_>) = held
+            .into_iter()
+            .partition(|effect| is_unproven && reply_of(effect).is_some());
+        self.answer_when_proven(unproven, ctx);
+        let Some(open) = self.open.as_mut() else { return };
         #[cfg_attr(not(madsim), allow(unused_mut))]
         let mut released = open.log.stamp(out.writes, held);
         #[cfg(madsim)]

@@ -49,7 +49,7 @@ pub struct ShardParts {
     pub heartbeat: Span,
     /// One trial of a schedule at a time on this node (F9).
     pub trial_turn: Arc<Semaphore>,
-    /// Opens when started; else once it is told to.
+    /// Opens when started, and no other node ever owns it; else it opens once it is told to.
     pub hosted: bool,
 }
 

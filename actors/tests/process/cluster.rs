@@ -168,3 +168,57 @@ fn a_node_that_is_stopped_hands_its_shards_over_first() {
         .collect();
     all_done(&cell, &mut api, &made);
 }
+
+#[test]
+fn f32_an_owner_that_was_frozen_acknowledges_nothing_by_what_it_remembers() {
+    let cell = Cell::start();
+    let (mut place_a, mut place_b) = (cell.place("a"), cell.place("b"));
+    let (server_a, server_b) = (place_a.start(), place_b.start());
+    until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
+    let (mut api_a, mut api_b) = (server_a.api(), server_b.api());
+    let names: Vec<String> = (0..32).map(|number| format!("s{number}")).collect();
+    for name in &names {
+        let job = json!({"target": {"type": "http", "url": cell.sink.url("/")}});
+        let body = json!({"name": name, "cron": "0 0 1 1 *", "job": job});
+        until_true("a schedule", || {
+            let answer = api_a.call("POST", "/v1/schedules", &[], Some(&body));
+            answer.is_ok_and(|answer| {
+                assert!(matches!(answer.status, 200 | 201 | 503), "{}", answer.body);
+                answer.status < 300
+            })
+        });
+        until_true("its pause", || acts(&mut api_a, name, "pause"));
+    }
+    server_a.freeze(true);
+    for name in &names {
+        until_true("its resumption", || acts(&mut api_b, name, "resume"));
+    }
+    let late: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let (mut api, name) = (server_a.api(), name.clone());
+            std::thread::spawn(move || acts(&mut api, &name, "pause").then_some(name))
+        })
+        .collect();
+    crate::pace::reach(crate::pace::from_now(Duration::from_millis(300)));
+    server_a.freeze(false);
+    let said: Vec<String> = late.into_iter().filter_map(|one| one.join().unwrap()).collect();
+    let mut broken = Vec::new();
+    for name in &said {
+        let answer = api_b.get(&format!("/v1/schedules/{name}")).expect(200);
+        if answer["status"] != "paused" {
+            broken.push((name.clone(), answer["status"].clone()));
+        }
+    }
+    assert!(
+        broken.is_empty(),
+        "{} of {} pauses that were acknowledged are not there: {broken:?}",
+        broken.len(),
+        said.len()
+    );
+}
+
+fn acts(api: &mut Api, name: &str, what: &str) -> bool {
+    let answer = api.call("POST", &format!("/v1/schedules/{name}/{what}"), &[], None);
+    answer.is_ok_and(|answer| answer.status == 200)
+}
