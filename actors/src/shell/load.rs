@@ -80,6 +80,11 @@ pub async fn open_and_load(store: SharedStore, plan: OpenPlan, holder: Holder) -
     let leased = load_leased(&store, slots, &mut bad).await?;
     let classes = load_classes(&store, plan.shard).await?;
     let marks = load_marks(&store, plan.shard, &mut bad).await?;
+    // What was read while another owner wrote is of no one moment: machines would find contradictions in it.
+    if !store.check(scope, holder, opened.epoch).await? {
+        let current = store.epoch(scope).await?;
+        return Err(OpenError::Moved { current });
+    }
     let dead_node = plan.local.map(|worker| (worker.node, worker.boot));
     let leases = LeaseOpened {
         leased,

@@ -281,3 +281,88 @@ async fn f9_an_owners_mark_is_taken_back_although_an_opening_comes_in_between() 
     leaving.await.unwrap();
     assert!(read_quarantine(&shared, shard).await.unwrap().is_empty());
 }
+
+/// The read with this number takes until the gate opens.
+struct SlowRead(usize);
+
+impl FaultPlan for SlowRead {
+    fn on_commit(&mut self, _: &Commit) -> CallFate {
+        CallFate::default()
+    }
+
+    fn on_open(&mut self, _: &Open) -> CallFate {
+        CallFate::default()
+    }
+
+    fn on_read(&mut self) -> CallFate {
+        self.0 = self.0.wrapping_sub(1);
+        CallFate {
+            delay: if self.0 == 0 { Span::from_secs(1) } else { Span::ZERO },
+            ..CallFate::default()
+        }
+    }
+}
+
+/// A store of one shard that is assigned to node `a`, and how that node opens it. Each slow call waits for a
+/// permit.
+async fn one_shard() -> (ModelStore, OpenPlan, Arc<tokio::sync::Semaphore>) {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let opens = gate.clone();
+    let sleep = move |_: Span| {
+        let opens = opens.clone();
+        async move { opens.acquire().await.unwrap().forget() }.boxed()
+    };
+    let store = ModelStore::new(Arc::new(Still), Arc::new(sleep));
+    let (shard, generation, node) = (ShardId(0), Generation(1), name("a"));
+    let cell = Row::Cell(fencepost_core::row::CellRow {
+        cell: 1,
+        generation,
+        shards: 1,
+        created_at: StoreTime(1),
+    });
+    let assignment = Row::Assignment(fencepost_core::row::AssignmentRow {
+        scope: Scope::Shard(shard),
+        node: node.clone(),
+        version: 1,
+    });
+    let expect = Expect::Any;
+    commit_rows(
+        &store,
+        &[vec![
+            Write::Put { row: cell, expect },
+            Write::Put {
+                row: assignment,
+                expect,
+            },
+        ]],
+    )
+    .await;
+    let plan = OpenPlan {
+        shard,
+        map: ShardMap::new(1).unwrap(),
+        generation,
+        node,
+        local: None,
+    };
+    (store, plan, gate)
+}
+
+#[tokio::test]
+async fn f5_rows_that_were_read_while_another_owner_opened_are_not_begun_with() {
+    let (store, plan, gate) = one_shard().await;
+    let shared: SharedStore = Arc::new(store.clone());
+    let undisturbed = open_and_load(shared.clone(), plan.clone(), Holder(2)).await.unwrap();
+    store.set_plan(Box::new(SlowRead(4)));
+    let mut loading = std::pin::pin!(open_and_load(shared, plan.clone(), Holder(3)));
+    assert!(loading.as_mut().now_or_never().is_none(), "it reads");
+    let opening = Open {
+        scope: Scope::Shard(plan.shard),
+        holder: Holder(4),
+        expected: Epoch(undisturbed.epoch.0 + 1),
+        node: plan.node,
+    };
+    store.open(opening).await.unwrap();
+    gate.add_permits(1);
+    let loaded = loading.await.map(|loaded| loaded.epoch);
+    assert!(matches!(loaded, Err(OpenError::Moved { .. })), "{loaded:?}");
+}
