@@ -5,8 +5,9 @@
 
 use crate::clock::SharedClock;
 use crate::shell::fetch::{SharedStore, read_rows};
+use crate::shell::load::check_cell;
 use fencepost_core::coordinator::io::Assigned;
-use fencepost_core::ids::{BatchNo, Epoch, Holder, Scope, ShardId, ShardMap};
+use fencepost_core::ids::{BatchNo, Epoch, Generation, Holder, Scope, ShardId, ShardMap};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
 use fencepost_core::row::{AssignmentRow, Row, RowKey};
@@ -29,6 +30,8 @@ pub struct Decider {
     pub node: Name,
     /// The cell's map.
     pub map: ShardMap,
+    /// The cell's generation, as this node knows it.
+    pub generation: Generation,
 }
 
 /// How a batch of decisions ended.
@@ -65,8 +68,10 @@ impl Decider {
     /// Every assignment row, by shard number; one that cannot be read reads as absent.
     ///
     /// # Errors
-    /// The store does not answer.
+    /// The store does not answer, or it was restored: its rows may be older than those that this node knows,
+    /// which must start anew (F11).
     pub async fn rows(&self) -> Result<Vec<Option<Assigned>>, StoreError> {
+        check_cell(&self.store, self.generation, self.map).await?;
         let key = |shard: ShardId| RowKey::Assignment(Scope::Shard(shard));
         let keys: Vec<RowKey> = self.map.shards().map(key).collect();
         let (mut rows, bad) = read_rows(&self.store, &keys).await?;

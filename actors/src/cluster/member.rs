@@ -12,7 +12,7 @@ use crate::cluster::owners::Owners;
 use crate::cluster::route::Router;
 use crate::net::rt;
 use crate::shell::messages::ToShard;
-use crate::shell::shard_actor::ShardActor;
+use crate::shell::shard_actor::{Fatal, ShardActor};
 use actix::Addr;
 use fencepost_core::coordinator::Coordinator;
 use fencepost_core::coordinator::host::Host;
@@ -60,6 +60,8 @@ pub struct MemberParts {
     pub owners: Arc<Owners>,
     /// The way to them.
     pub router: Arc<Router>,
+    /// Ends the process.
+    pub fatal: Fatal,
 }
 
 /// A running member; it ends when this is dropped.
@@ -93,6 +95,8 @@ struct Running {
     has_others: bool,
     /// The board was told that this node is gone.
     has_left: bool,
+    /// The board has taken a post of this process.
+    was_there: bool,
     refusal: Option<String>,
 }
 
@@ -111,6 +115,7 @@ impl Member {
             drained: None,
             has_others: false,
             has_left: false,
+            was_there: false,
             refusal: None,
         };
         rt::spawn(running.run(words, gone));
@@ -181,6 +186,9 @@ impl Running {
                 self.parts.owners.learn_rows(rows.clone());
                 self.step_host(HostInput::RowsRead(rows));
             }
+            Word::Rows(Err(StoreError::Broken(why))) | Word::CoordinatorRows(_, Err(StoreError::Broken(why))) => {
+                (self.parts.fatal)(why)
+            }
             Word::Rows(Err(_)) => self.step_host(HostInput::RowsNotRead),
             Word::Opened(holder, Ok(epoch)) => {
                 self.holder = holder;
@@ -218,7 +226,7 @@ impl Running {
     fn on_answer(&mut self, beat: u64, answer: Result<BoardAnswer, String>) {
         let why = match answer {
             Ok(BoardAnswer::Taken(view)) => {
-                self.refusal = None;
+                (self.refusal, self.was_there) = (None, true);
                 let here = &self.parts.decider.node;
                 self.has_others = view.sessions.iter().any(|other| other.takes && other.node != *here);
                 self.parts.owners.learn_view(&view);
@@ -227,6 +235,11 @@ impl Running {
                 self.step_coordinator(CoordinatorInput::Viewed(view.clone()));
                 self.probe();
                 return self.step_host(HostInput::Answered { beat, view });
+            }
+            // The rows name both, so each would open what the other one holds, and take its attempts for dead.
+            Ok(BoardAnswer::NameTaken) if self.was_there && !self.has_left => {
+                let why = "another process has taken the place of this one under its name while it was silent";
+                return (self.parts.fatal)(why.to_owned());
             }
             Ok(BoardAnswer::NameTaken) => "another process of this node's name is there, or was until now".to_owned(),
             Ok(BoardAnswer::Old | BoardAnswer::Left | BoardAnswer::NotUnderstood) => "not taken".to_owned(),

@@ -204,7 +204,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     }
     watch::watch(&gateway, watched);
     let joining = neighbours.zip(owners);
-    let member = joining.map(|joining| start_member(&config, &parts, (map, shards.clone()), joining));
+    let member = joining.map(|joining| start_member(&config, &parts, (map, &cell, shards.clone()), joining));
     let mut node = Node {
         gateway,
         cell,
@@ -224,7 +224,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
 fn start_member(
     config: &NodeConfig,
     parts: &NodeParts,
-    (map, shards): (ShardMap, Vec<Addr<ShardActor>>),
+    (map, cell, shards): (ShardMap, &CellRow, Vec<Addr<ShardActor>>),
     (neighbours, owners): (Neighbours, Arc<Owners>),
 ) -> Member {
     Member::start(MemberParts {
@@ -236,12 +236,14 @@ fn start_member(
             clock: parts.clock.clone(),
             node: config.name.clone(),
             map,
+            generation: cell.generation,
         },
         clock: parts.clock.clone(),
         chance: parts.chance.clone(),
         shards,
         owners,
         router: neighbours.router,
+        fatal: parts.fatal.clone(),
     })
 }
 

@@ -72,7 +72,7 @@ pub async fn open_and_load(store: SharedStore, plan: OpenPlan, holder: Holder) -
         node: plan.node.clone(),
     };
     let opened = store.open(request).await?;
-    check_cell(&store, &plan).await?;
+    check_cell(&store, plan.generation, plan.map).await?;
     let mut bad = Vec::new();
     let slots = plan.map.slots_of(plan.shard);
     let mut schedules = load_schedules(&store, slots, &mut bad).await?;
@@ -142,7 +142,7 @@ async fn leave_once(store: &SharedStore, plan: &OpenPlan, holder: Holder) -> Res
 
 /// A restore of a store that this node outlived raised the generation: what it knows of the cell is no longer
 /// true, and its tokens would be the lost side's (PROTOCOL F11). It must start anew.
-async fn check_cell(store: &SharedStore, plan: &OpenPlan) -> Result<(), StoreError> {
+pub(crate) async fn check_cell(store: &SharedStore, generation: Generation, map: ShardMap) -> Result<(), StoreError> {
     let (rows, _) = read_rows(store, &[RowKey::Cell]).await?;
     let cell = rows.into_values().flatten().find_map(|row| match row {
         Row::Cell(cell) => Some(cell),
@@ -150,7 +150,7 @@ async fn check_cell(store: &SharedStore, plan: &OpenPlan) -> Result<(), StoreErr
     });
     let is_same = cell
         .as_ref()
-        .is_some_and(|cell| cell.generation == plan.generation && cell.shards == plan.map.count());
+        .is_some_and(|cell| cell.generation == generation && cell.shards == map.count());
     if is_same {
         return Ok(());
     }

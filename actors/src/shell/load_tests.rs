@@ -366,3 +366,18 @@ async fn f5_rows_that_were_read_while_another_owner_opened_are_not_begun_with() 
     let loaded = loading.await.map(|loaded| loaded.epoch);
     assert!(matches!(loaded, Err(OpenError::Moved { .. })), "{loaded:?}");
 }
+
+#[tokio::test]
+async fn f11_the_assignments_of_a_restored_store_are_not_followed_by_who_outlived_it() {
+    let (store, plan, _) = one_shard().await;
+    let decider = |generation: u32| crate::cluster::decider::Decider {
+        store: Arc::new(store.clone()),
+        clock: Arc::new(crate::clock::SystemClock::new()),
+        node: plan.node.clone(),
+        map: plan.map,
+        generation: Generation(generation),
+    };
+    assert_eq!(decider(1).rows().await.unwrap().len(), 1);
+    let outlived = decider(0).rows().await;
+    assert!(matches!(outlived, Err(StoreError::Broken(_))), "{outlived:?}");
+}

@@ -222,3 +222,24 @@ fn acts(api: &mut Api, name: &str, what: &str) -> bool {
     let answer = api.call("POST", &format!("/v1/schedules/{name}/{what}"), &[], None);
     answer.is_ok_and(|answer| answer.status == 200)
 }
+
+#[test]
+fn f06_a_process_that_finds_another_one_under_its_name_ends_and_takes_nothing_back() {
+    let cell = Cell::start();
+    let (mut place_1, mut place_2) = (cell.place("a"), cell.place("a"));
+    let mut first = place_1.start();
+    until_true("the first owns all", || owns(&first) == 16);
+    first.freeze(true);
+    let second = place_2.start();
+    until_true("the second owns all", || owns(&second) == 16);
+    let mut api = second.api();
+    let mut made = vec![cell.create(&mut api, "before")];
+    first.freeze(false);
+    until_true("the first knows it", || {
+        first.said().contains("under its name") || first.said().contains("this node's name")
+    });
+    made.extend((0..40).map(|number| cell.create(&mut api, &format!("a{number}"))));
+    all_done(&cell, &mut api, &made);
+    assert!(!second.said().contains("shard closed"), "{}", second.said());
+    assert_eq!(first.exit_code(), Some(70), "{}", first.said());
+}
