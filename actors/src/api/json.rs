@@ -4,7 +4,7 @@
 //! byte for byte, never interpreted (so `\u0000` and lone surrogates in it come back as they were sent).
 //! Must never: accept a key twice, or recurse deeper than the limit. Next: `fields.rs`.
 
-use fencepost_core::limits::JSON_DEPTH_MAX;
+use fencepost_core::limits::{JSON_DEPTH_MAX, OBJECT_KEYS_MAX};
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -232,9 +232,6 @@ impl<'de> Visitor<'de> for Seed<'_> {
         Ok(Json::Object(items))
     }
 }
-
-/// Keys of one object outside payloads; keeps the check for duplicates cheap.
-const OBJECT_KEYS_MAX: usize = 512;
 
 fn raw<'de, A: MapAccess<'de>>(source: &mut A, seed: &Seed<'_>) -> Result<Json, A::Error> {
     let value: Box<RawValue> = source.next_value()?;

@@ -10,7 +10,7 @@ use crate::mesh::envelope::BOARD;
 use crate::mesh::peer::Peer;
 use crate::mesh::{NodeFacts, Roles, Service};
 use fencepost_core::coordinator::board::{Board, Posted, Session};
-use fencepost_core::limits::{BOARD_NODES_MAX, BOARD_POST_MS, SHARD_LEASE_MARGIN_MS};
+use fencepost_core::limits::{BOARD_ANSWER_MS, BOARD_NODES_MAX, BOARD_POST_MS, SHARD_LEASE_MARGIN_MS};
 use fencepost_core::name::Name;
 use fencepost_core::time::{Monotonic, Span};
 use futures_util::FutureExt;
@@ -19,9 +19,6 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// How much longer than the board may hold an answer its caller waits.
-const ANSWER_MAX: Span = Span::from_millis(1_000);
-
 /// The board of another node, over a connection.
 pub fn board_over(peer: Peer) -> BoardLink {
     Arc::new(move |call: BoardCall| {
@@ -29,7 +26,7 @@ pub fn board_over(peer: Peer) -> BoardLink {
             BoardCall::Post { wait_ms, .. } => Span::from_millis(u64::from(*wait_ms)),
             BoardCall::Leave { .. } => Span::ZERO,
         };
-        let called = peer.call(BOARD, call.encode(), wait + ANSWER_MAX);
+        let called = peer.call(BOARD, call.encode(), wait + Span::from_millis(BOARD_ANSWER_MS));
         called
             .map(|answer| {
                 let bytes = answer.map_err(|error| error.to_string())?;

@@ -20,8 +20,8 @@ use fencepost_core::coordinator::host::io::{HostConfig, HostEffect, HostInput};
 use fencepost_core::coordinator::io::{Assigned, CoordinatorConfig, CoordinatorEffect, CoordinatorInput};
 use fencepost_core::ids::{Epoch, Holder};
 use fencepost_core::limits::{
-    BALANCE_HOLD_MS, BOARD_POST_MS, HANDOVER_MS_MAX, PLANNED_MOVES_MAX, SHARD_STALL_MS, YOUNG_DEATH_PAUSE_MS,
-    YOUNG_DEATH_PAUSE_MS_MAX,
+    BALANCE_HOLD_MS, BOARD_POST_MS, HANDOVER_MS_MAX, MEMBER_WORDS_MAX, PLANNED_MOVES_MAX, PROGRESS_PROBE_MS,
+    RELEASE_MS, SHARD_STALL_MS, YOUNG_DEATH_PAUSE_MS, YOUNG_DEATH_PAUSE_MS_MAX,
 };
 use fencepost_core::time::Span;
 use fencepost_storage::store::{OpenError, StoreError};
@@ -33,12 +33,8 @@ use tokio::sync::{mpsc, oneshot};
 /// The way to the board; an error is for people.
 pub type BoardLink = Arc<dyn Fn(BoardCall) -> BoxFuture<'static, Result<BoardAnswer, String>> + Send + Sync>;
 
-/// Words that wait for a member.
-const WORDS_MAX: usize = 1_024;
-/// How long a release waits for what is in flight.
-const RELEASE_MAX: Span = Span::from_millis(400);
-/// How long a shard may take to say how it is.
-const PROBE_MAX: Span = Span::from_millis(500);
+const RELEASE_MAX: Span = Span::from_millis(RELEASE_MS);
+const PROBE_MAX: Span = Span::from_millis(PROGRESS_PROBE_MS);
 
 /// What a member works with.
 pub struct MemberParts {
@@ -103,7 +99,7 @@ struct Running {
 impl Member {
     /// Starts it on the current runtime.
     pub fn start(parts: MemberParts) -> Member {
-        let (tell, words) = mpsc::channel(WORDS_MAX);
+        let (tell, words) = mpsc::channel(MEMBER_WORDS_MAX);
         let (here, gone) = oneshot::channel();
         let running = Running {
             host: Host::new(host_config(&parts)),

@@ -12,7 +12,7 @@ use crate::mesh::{MeshParts, NodeFacts, Roles, Service};
 use crate::node::gateway::NodeGateway;
 use crate::shell::messages::{outcome_unknown, shard_away};
 use fencepost_core::ids::ShardId;
-use fencepost_core::limits::{BOARD_NODES_MAX, REQUEST_CALL_MS};
+use fencepost_core::limits::{BOARD_NODES_MAX, FOLLOW_CONNECT_MS, REQUEST_CALL_MS};
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
 use fencepost_storage::codec::RowError;
@@ -20,9 +20,6 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-
-/// How long a request waits for a connection before it looks for its owner again.
-const CONNECT_MAX: Span = Span::from_millis(300);
 
 /// Connections to other nodes, made when they are first needed.
 pub struct Router {
@@ -45,7 +42,7 @@ impl Router {
         // Where there is no connection the owner may be gone, and its shard on its way to another.
         let wait = match peer.facts() {
             Some(_) => Span::from_millis(REQUEST_CALL_MS),
-            None => CONNECT_MAX,
+            None => Span::from_millis(FOLLOW_CONNECT_MS),
         };
         let called = peer.call(REQUESTS, body, wait);
         called

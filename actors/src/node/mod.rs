@@ -43,8 +43,7 @@ use futures_util::future::{join_all, select};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
 
-/// How long a drain waits for its shards, all together, and beyond the drain limit for its worker.
-const SETTLE_MAX: Span = Span::from_secs(2);
+const SETTLE_MAX: Span = Span::from_millis(limits::DRAIN_SETTLE_MS);
 
 /// Settings of a node.
 #[derive(Clone, Debug)]
@@ -145,9 +144,6 @@ impl NodeConfig {
         }
     }
 }
-
-/// How long a node that drains waits for others to take its shards.
-const HAND_OVER_MAX: Span = Span::from_secs(2);
 
 /// Starts a node: settles the cell, then starts every shard and, with slots, the worker. Shards open
 /// by themselves; `Node::ready` waits for them.
@@ -320,7 +316,8 @@ impl Node {
             }
         }
         if let Some(member) = &self.member {
-            member.leave(&self.parts.clock, HAND_OVER_MAX).await;
+            let limit = Span::from_millis(limits::DRAIN_HAND_OVER_MS);
+            member.leave(&self.parts.clock, limit).await;
         }
         // All at once: where the store is away, none of them settles.
         let settling = join_all(self.shards.iter().map(|shard| self.settle(shard)));

@@ -11,15 +11,12 @@ use crate::shell::shard_actor::ShardActor;
 use actix::Addr;
 use actix::prelude::SendError;
 use fencepost_core::lease_manager::io::CreateItem;
-use fencepost_core::limits::FOLLOW_MS;
+use fencepost_core::limits::{FOLLOW_MS, RESEND_MS};
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
-/// How long it is tried: a shard that was taken over opens again by then, and a caller waits for no more than
-/// that while the store is away.
-const RESEND_MAX: Span = Span::from_millis(500);
 /// Between two sendings.
 const RESEND_PAUSE: Span = Span::from_millis(50);
 
@@ -87,7 +84,7 @@ async fn send_again(
     mut items: Vec<CreateItem>,
 ) -> Result<ShardReply, Refusal> {
     items.iter_mut().for_each(|item| item.resent = true);
-    let until = clock.mono() + RESEND_MAX;
+    let until = clock.mono() + Span::from_millis(RESEND_MS);
     loop {
         clock.sleep(RESEND_PAUSE).await;
         let left = until.since(clock.mono());

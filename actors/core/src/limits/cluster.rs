@@ -30,5 +30,24 @@ pub const SHARD_STALL_MS: u64 = 60_000;
 pub const REQUEST_CALL_MS: u64 = 10_000;
 /// How long a request follows a shard that moves, before its caller is told to try again.
 pub const FOLLOW_MS: u64 = 1_200;
+/// How long a request waits for a connection to its owner before it looks for the owner again.
+pub const FOLLOW_CONNECT_MS: u64 = 300;
+/// How long a request whose shard stopped under it is sent again: a shard that was taken over opens by then, and a
+/// caller waits for no more than that while the store is away.
+pub const RESEND_MS: u64 = 500;
+/// How much longer than the board may hold an answer its caller waits.
+pub const BOARD_ANSWER_MS: u64 = 1_000;
+/// Words (rows that changed, shards that ended, replies) that wait for a node's coordinator.
+pub const MEMBER_WORDS_MAX: usize = 1_024;
+/// Posts that a node remembers until the board has answered them.
+pub const POSTS_UNANSWERED_MAX: usize = 8;
+/// How long the release of a shard waits for what is in flight in it.
+pub const RELEASE_MS: u64 = 400;
+/// How long a shard may take to say how far it is, before the board is told of no progress.
+pub const PROGRESS_PROBE_MS: u64 = 500;
+/// How long a node that drains waits for others to take its shards.
+pub const DRAIN_HAND_OVER_MS: u64 = 2_000;
+/// How long a drain waits for its shards, all together, and beyond the drain limit for its worker.
+pub const DRAIN_SETTLE_MS: u64 = 2_000;
 /// Codes of refusals that a node learns from others.
 pub const REMOTE_CODES_MAX: usize = 256;

@@ -20,6 +20,8 @@ pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 pub const BATCH_JOBS_MAX: usize = 1_000;
 /// Bytes of one HTTP request body (a batch with its JSON overhead).
 pub const BODY_BYTES_MAX: usize = 16 << 20;
+/// Keys of one JSON object outside payloads; keeps the check for duplicates cheap.
+pub const OBJECT_KEYS_MAX: usize = 512;
 /// Bytes of all headers of one HTTP request.
 pub const HEADER_BYTES_MAX: usize = 32 << 10;
 /// Headers of one HTTP request.

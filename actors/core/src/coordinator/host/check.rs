@@ -2,14 +2,15 @@
 //!
 //! Owns: assertions only. Next: `mod.rs`, `shards.rs`.
 
+use super::Host;
 use super::shards::State;
-use super::{Host, POSTS_MAX};
+use crate::limits::POSTS_UNANSWERED_MAX;
 
 impl Host {
     /// Panics if it contradicts itself.
     pub fn check(&self) {
         assert_eq!(self.shards.len(), usize::from(self.config.shards));
-        assert!(self.sent.len() <= POSTS_MAX, "posts are bounded");
+        assert!(self.sent.len() <= POSTS_UNANSWERED_MAX, "posts are bounded");
         assert!(
             self.sent.keys().all(|beat| *beat <= self.beat),
             "no post from the future"

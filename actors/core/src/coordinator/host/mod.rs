@@ -15,13 +15,12 @@ mod shards;
 
 use crate::coordinator::board::{BoardView, Session};
 use crate::ids::Epoch;
+use crate::limits::POSTS_UNANSWERED_MAX;
 use crate::time::{Monotonic, Span};
 use io::{HostConfig, HostCounts, HostEffect, HostInput};
 use shards::HostShard;
 use std::collections::BTreeMap;
 
-/// Posts that are remembered until they are answered.
-const POSTS_MAX: usize = 8;
 /// Intervals in a session at least, and between two reads of the rows that nobody told of.
 const SWEEP: u64 = 5;
 
@@ -177,7 +176,7 @@ impl Host {
         self.is_answered = false;
         self.last_sent_at = Some(now);
         self.sent.insert(self.beat, now);
-        while self.sent.len() > POSTS_MAX {
+        while self.sent.len() > POSTS_UNANSWERED_MAX {
             self.sent.pop_first();
         }
         effects.push(HostEffect::Post {
