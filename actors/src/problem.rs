@@ -36,6 +36,9 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+/// The code of a request whose end is not known: other than "not now", it may be done.
+pub const OUTCOME_UNKNOWN: &str = "outcome_unknown";
+
 /// Every exit code with its meaning, in order.
 pub const EXITS: &[(Exit, &str)] = &[
     (Exit::Ok, "done"),
@@ -195,7 +198,10 @@ impl Problem {
 
     /// The exit code of the command line for this problem.
     pub fn exit(&self) -> Exit {
-        exit_of_status(self.status)
+        match &*self.code == OUTCOME_UNKNOWN {
+            true => Exit::Unknown,
+            false => exit_of_status(self.status),
+        }
     }
 }
 
@@ -238,6 +244,15 @@ fn http_title(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_end_is_not_told_as_nothing_done() {
+        let unknown = exit_of(&crate::shell::messages::outcome_unknown());
+        assert_eq!(
+            (unknown, exit_of(&crate::shell::messages::shard_away())),
+            (Exit::Unknown, Exit::Unreachable)
+        );
+    }
 
     #[test]
     fn every_kind_of_refusal_has_one_row_with_a_status_of_its_own() {

@@ -7,7 +7,7 @@
 use super::failure::Failure;
 use crate::api::token::{TOKEN_FILE, read_token};
 use crate::net::rt::{HyperExecutor, HyperIo};
-use crate::problem::{Exit, Problem};
+use crate::problem::{Exit, OUTCOME_UNKNOWN, Problem};
 use clap::Args;
 use fencepost_core::duration;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -256,7 +256,7 @@ fn broken(changes: bool, reason: &str) -> Failure {
     if changes {
         let detail = format!("The outcome is unknown: {reason}.");
         let hint = "Look before you repeat it, or repeat it with the same --key.";
-        return Failure::new(Exit::Unknown, "outcome_unknown", detail, hint);
+        return Failure::new(Exit::Unknown, OUTCOME_UNKNOWN, detail, hint);
     }
     let detail = format!("The server did not answer: {reason}.");
     Failure::new(

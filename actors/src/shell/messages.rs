@@ -125,9 +125,9 @@ pub fn shard_away() -> Refusal {
 pub fn outcome_unknown() -> Refusal {
     Refusal::new(
         RefusalKind::Unavailable,
-        "outcome_unknown",
+        crate::problem::OUTCOME_UNKNOWN,
         "the request was taken, but whether it became durable is not known",
-        "send it again with the same idempotency key or id; it is not done twice",
+        "look whether it is done, or send it again with the same idempotency key, id or name: it is not done twice",
     )
 }
 
