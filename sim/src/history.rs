@@ -59,9 +59,20 @@ pub struct Seen {
     pub disturbances: Vec<Disturbance>,
     /// When store time was seen lowered, in simulated microseconds, and to what.
     pub lowered: Option<(u64, StoreTime)>,
-    /// The store's own process died: what it had stated beyond its last commit is forgotten, and its clock may be
-    /// back by then, while owners on other machines live on.
-    pub forgot_time: bool,
+    /// Stretches of store time that came twice.
+    pub again: Vec<Again>,
+}
+
+/// Store time was stated, and then less: its machine died, which forgets what it had stated beyond its last commit
+/// while owners on other machines live on; or it was lowered (F20). Empty while nothing was stated since.
+#[derive(Clone, Copy, Debug)]
+pub struct Again {
+    /// The least that was stated before it had come so far again.
+    pub from: i64,
+    /// The highest that had been stated.
+    pub to: i64,
+    /// It came so far again.
+    pub is_over: bool,
 }
 
 /// An answer.
@@ -205,6 +216,23 @@ impl History {
     /// Reads and writes.
     pub fn lock(&self) -> MutexGuard<'_, Seen> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store forgets what it stated; `highest` is that.
+    pub fn forget_time(&self, highest: i64) {
+        self.lock().again.push(Again {
+            from: highest,
+            to: highest,
+            is_over: false,
+        });
+    }
+
+    /// The store stated this.
+    pub fn stated(&self, time: i64) {
+        for again in self.lock().again.iter_mut().filter(|again| !again.is_over) {
+            again.from = again.from.min(time);
+            again.is_over = time >= again.to;
+        }
     }
 
     /// A disturbance begins.

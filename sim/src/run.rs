@@ -3,7 +3,7 @@
 //! Owns: the stages and the report. Must never: draw chance itself. Next: `world/`, `checkers/`.
 
 use crate::bugs::PlantedBug;
-use crate::checkers::{Evidence, judge, unmet};
+use crate::checkers::{Evidence, judge, judged_beside, unmet};
 use crate::history::{Call, Seen};
 use crate::options::Options;
 use crate::runtime::{Sim, SimConfig, simulate};
@@ -178,6 +178,13 @@ fn note_states(world: &World, seen: &Seen, rows: &[Row]) {
     let lost_most = rows.iter().map(lost).max().unwrap_or(0);
     note(lost_most > 0, "seen:worker-lost");
     note(lost_most > 1, "seen:worker-lost-twice");
+    note(
+        seen.again.iter().any(|again| again.from < again.to),
+        "seen:store-time-twice",
+    );
+    for _ in 0..judged_beside(seen, rows) {
+        world.feel("seen:store-time-twice-grant-judged");
+    }
 }
 
 fn holds_fate(row: &Row, kind: FateKind) -> bool {

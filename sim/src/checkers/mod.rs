@@ -17,6 +17,7 @@ mod no_double_fire;
 mod no_missed_fire;
 mod settles;
 
+pub use never_early::judged_beside;
 pub use settles::unmet;
 
 use crate::history::Seen;

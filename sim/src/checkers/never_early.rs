@@ -1,14 +1,14 @@
 //! P8: nothing starts before it is due, by store time; by true time too while no clock lies.
 
 use super::{Evidence, Verdict};
-use fencepost_core::job::Origin;
+use crate::history::Seen;
+use fencepost_core::job::{AttemptRecord, Job, Origin};
+use fencepost_core::row::Row;
 use std::collections::BTreeMap;
 
 /// Judges every job, every recorded attempt, every call.
 pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
     let mut due = BTreeMap::new();
-    let is_back = evidence.seen.forgot_time && evidence.options.faults.clock;
-    let may_be_lower = evidence.seen.lowered.is_some() || is_back;
     for job in evidence.jobs() {
         due.insert(job.id.to_string(), job.due_at.0);
         if let Origin::Occurrence { nominal, .. } = &job.origin {
@@ -16,10 +16,9 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
                 format!("{} fired at {} for {}", job.id, job.created_at.0, nominal.0)
             });
         }
-        // What was due by store time before that was lowered may start once it is (F20). The same where it was
-        // due by a time that its store stated, died, and has not reached again.
-        for attempt in job.attempts.iter().filter(|_| !may_be_lower) {
-            verdict.expect(attempt.granted_at >= job.due_at, || {
+        for attempt in &job.attempts {
+            let is_due = attempt.granted_at >= job.due_at || was_due(evidence.seen, job, attempt);
+            verdict.expect(is_due, || {
                 format!(
                     "{} granted at {}, due at {}",
                     job.id, attempt.granted_at.0, job.due_at.0
@@ -36,4 +35,24 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
             verdict.expect(at >= *due, || format!("{} called {} us early", call.intent, due - at));
         }
     }
+}
+
+/// Due by a time that the store once stated, and granted before it had come so far again (F20).
+fn was_due(seen: &Seen, job: &Job, attempt: &AttemptRecord) -> bool {
+    seen.again.iter().any(|again| {
+        let stretch = again.from..again.to;
+        stretch.contains(&attempt.granted_at.0) && job.due_at.0 <= again.to
+    })
+}
+
+/// In a run where store time came twice: attempts that may not start before their own due time all the same.
+pub fn judged_beside(seen: &Seen, rows: &[Row]) -> usize {
+    if !seen.again.iter().any(|again| again.from < again.to) {
+        return 0;
+    }
+    let attempts = rows.iter().map(|row| match row {
+        Row::Job(job) => job.attempts.iter().filter(|a| !was_due(seen, job, a)).count(),
+        _ => 0,
+    });
+    attempts.sum()
 }

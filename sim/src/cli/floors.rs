@@ -69,6 +69,8 @@ pub const FLOORS: &[(&str, u64)] = &[
     ("seen:shard-moved", 10),
     ("seen:skipped", 28),
     ("seen:store-time-lowered", 5),
+    ("seen:store-time-twice", 4),
+    ("seen:store-time-twice-grant-judged", 210),
     ("seen:uncertain", 36),
     ("seen:unsynced-lost", 16),
     ("seen:withdrawn-by-delete", 27),

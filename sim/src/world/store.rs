@@ -29,6 +29,8 @@ pub struct WatchedStore {
     reads: Arc<AtomicU64>,
     /// What it stated last.
     stated: Arc<AtomicI64>,
+    /// The highest that it ever stated, in answers to commits too.
+    highest: Arc<AtomicI64>,
 }
 
 /// Store time never falls by more than this but in the audited step; a start may lose less.
@@ -55,6 +57,7 @@ impl WatchedStore {
             model,
             reads: Arc::default(),
             stated: Arc::default(),
+            highest: Arc::default(),
         }
     }
 
@@ -66,7 +69,19 @@ impl WatchedStore {
             self.world.feel("seen:store-time-lowered");
             self.world.sim.record("store", "lowered", &stated.time.0.to_string());
             self.world.history.lock().lowered = Some((told_at, stated.time));
+            self.forget_time();
         }
+        self.mind_stated(stated);
+    }
+
+    fn mind_stated(&self, stated: Stated) {
+        self.highest.fetch_max(stated.time.0, Ordering::SeqCst);
+        self.world.history.stated(stated.time.0);
+    }
+
+    /// What it stated may come again: its machine died, or its time was lowered.
+    pub fn forget_time(&self) {
+        self.world.history.forget_time(self.highest.load(Ordering::SeqCst));
     }
 
     /// The process or the machine of the store dies. What the disk keeps is `how`'s.
@@ -102,6 +117,7 @@ impl WatchedStore {
         );
         self.world.sim.record("store", "commit", &text);
         if let Committed::Committed(stated) = answer {
+            self.mind_stated(*stated);
             self.world.history.lock().commits.push(Accepted {
                 scope: request.scope,
                 epoch: request.epoch,

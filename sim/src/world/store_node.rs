@@ -62,7 +62,7 @@ impl StoreNode {
         }
         self.life.fetch_add(1, Ordering::SeqCst);
         self.world.history.disturb("store-down", self.world.sim.now());
-        self.world.history.lock().forgot_time = true;
+        store.forget_time();
         self.node.kill();
         store.crash(how);
     }
