@@ -14,13 +14,17 @@ use fencepost_storage::codec::{decode_row, encode_batch};
 use fencepost_storage::fjall_store::{FjallStore, NewStore, Options};
 use fencepost_storage::keys::{KeyRange, Kind};
 use fencepost_storage::store::{Commit, Committed, Open, Store};
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesOrdered;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHARDS: u16 = 4;
+/// Batches of one owner on their way at once.
+const FLIGHTS: usize = 2;
 
 /// Splitmix64.
 pub struct Draw(u64);
@@ -225,7 +229,7 @@ async fn assign(store: &Arc<dyn Store>, seed: u64) {
     let _ = store.commit(request).await;
 }
 
-/// One shard's owner: a batch after another until there is no clear answer.
+/// One shard's owner: a few batches on their way at once, as a shell has them, until there is no clear answer.
 async fn write(
     store: Arc<dyn Store>,
     shard: u16,
@@ -245,35 +249,39 @@ async fn write(
         end.in_flight = true;
         return end;
     };
-    for number in 1.. {
-        let batch = (shard, end.next);
-        end.next += 1;
-        let rows = 1 + draw.below(9);
-        let mut writes: Vec<Write> = (0..rows).map(|number| row(batch, number, rows)).collect();
-        writes.extend(place(batch));
-        let request = Commit {
-            scope: Scope::Shard(ShardId(shard)),
-            holder: Holder(holder),
-            epoch,
-            number: BatchNo(number),
-            batch: Arc::new(encode_batch(&writes, true).unwrap()),
-        };
-        match store.commit(request).await {
-            Committed::Committed(_) => end.acknowledged.push((batch.1, rows)),
-            Committed::Unknown(_) | Committed::Unavailable(_) => {
+    let mut number = 0;
+    let mut flights = FuturesOrdered::new();
+    loop {
+        while flights.len() < FLIGHTS && !interposer::is_cut() {
+            number += 1;
+            let batch = (shard, end.next);
+            end.next += 1;
+            let rows = 1 + draw.below(9);
+            let mut writes: Vec<Write> = (0..rows).map(|number| row(batch, number, rows)).collect();
+            writes.extend(place(batch));
+            let request = Commit {
+                scope: Scope::Shard(ShardId(shard)),
+                holder: Holder(holder),
+                epoch,
+                number: BatchNo(number),
+                batch: Arc::new(encode_batch(&writes, true).unwrap()),
+            };
+            let answer = store.commit(request);
+            flights.push_back(async move { (batch.1, rows, answer.await) });
+        }
+        match flights.next().await {
+            Some((batch, rows, Committed::Committed(_))) => end.acknowledged.push((batch, rows)),
+            Some((_, _, Committed::Unknown(_) | Committed::Unavailable(_))) => {
                 end.in_flight = true;
                 return end;
             }
-            other => panic!("a good batch was answered {other:?}"),
+            Some((_, _, other)) => panic!("a good batch was answered {other:?}"),
+            None => return end,
         }
         if answers.fetch_add(1, Ordering::Relaxed) + 1 >= answers_max {
             interposer::cut();
         }
-        if interposer::is_cut() {
-            return end;
-        }
     }
-    end
 }
 
 /// Starts the store with the power on and reads every row; a row that is not what was written, or a
