@@ -7,14 +7,13 @@ use crate::api::Api;
 use crate::pace::{until, until_true};
 use crate::server::{Place, Server};
 use crate::sink::{Guarded, Say, Sink};
+use crate::split::{ROLES, store_on};
 use fencepost::guard::Answer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const ROLES: &str = "scheduler,worker,gateway,coordinator";
 /// Length of a session.
 const LEASE: Duration = Duration::from_secs(1);
 
@@ -29,19 +28,7 @@ struct Cell {
 impl Cell {
     fn start() -> Cell {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
-        command.args([
-            "serve",
-            "--roles",
-            "store",
-            "--log-level",
-            "warn",
-            "--shard-lease",
-            "1s",
-        ]);
-        command.args(["--mesh-listen", "127.0.0.1:0", "--data"]);
-        command.arg(folder.path().join("store"));
-        let (store, at) = Server::start_store(command, folder.path().join("store-said"));
+        let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap());
         let applied: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
         let (guarded, effects) = (Guarded::new(), applied.clone());
         let sink = Sink::start(move |arrival| {

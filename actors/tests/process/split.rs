@@ -31,9 +31,10 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 use tokio::sync::watch;
 
-const ROLES: &str = "scheduler,worker,gateway,coordinator";
+pub const ROLES: &str = "scheduler,worker,gateway,coordinator";
 
-fn store_on(folder: &Path, listen: SocketAddr) -> (Server, SocketAddr) {
+/// A store process below a folder, with a shard lease of one second, and its address.
+pub fn store_on(folder: &Path, listen: SocketAddr) -> (Server, SocketAddr) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
     command.args([
         "serve",
