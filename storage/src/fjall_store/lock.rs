@@ -10,7 +10,15 @@ use std::io::{Read, Seek, Write};
 
 /// Held for as long as it lives.
 pub(super) struct FolderLock {
-    _file: File,
+    file: File,
+}
+
+/// The lock is the open file's, and a process that another thread starts holds a copy of that until it runs
+/// its own program: closing ours would leave the folder taken for as long.
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 impl FolderLock {
@@ -36,7 +44,7 @@ impl FolderLock {
             writeln!(file, "{}", std::process::id())
         };
         note().map_err(StartError::io(&path))?;
-        Ok(FolderLock { _file: file })
+        Ok(FolderLock { file })
     }
 }
 
@@ -48,5 +56,24 @@ fn written_pid(file: &mut File) -> String {
         pid.to_owned()
     } else {
         "?".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_just_being_started_does_not_keep_the_folder() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = Folder::new(temp.path());
+        let lock = FolderLock::take(&folder).unwrap();
+        // What a child has between its start and its own program.
+        let inherited = lock.file.try_clone().unwrap();
+        let refused = FolderLock::take(&folder).err().expect("it is held");
+        assert!(matches!(refused, StartError::Locked { .. }), "{refused}");
+        drop(lock);
+        assert!(FolderLock::take(&folder).is_ok(), "it was released");
+        drop(inherited);
     }
 }
