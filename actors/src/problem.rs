@@ -205,6 +205,15 @@ impl Problem {
     }
 }
 
+/// What the system says of an error, without its number.
+pub fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(at) if text.ends_with(')') => text.get(..at).unwrap_or_default().to_owned(),
+        _ => text,
+    }
+}
+
 /// The exit code for an HTTP status.
 pub fn exit_of_status(status: u16) -> Exit {
     if let Some(found) = MAPPINGS.iter().find(|mapping| mapping.status == status) {
@@ -275,6 +284,14 @@ mod tests {
             let same = MAPPINGS.iter().filter(|m| m.status == mapping.status).count();
             assert_eq!(same, 1, "status {}", mapping.status);
         }
+    }
+
+    #[test]
+    fn an_error_of_the_system_is_told_without_its_number() {
+        let error = std::io::Error::from_raw_os_error(2);
+        assert!(error.to_string().ends_with(')'), "{error}");
+        assert_eq!(plain(&error), "No such file or directory");
+        assert_eq!(plain(&std::io::Error::other("odd (os error")), "odd (os error");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::stall::StallGuard;
 use super::token::TokenDigest;
 use crate::gateway::Gateway;
 use crate::net::rt::{HyperIo, HyperTimer};
+use crate::problem::plain;
 use crate::targets::TargetsConfig;
 use fencepost_core::limits::{
     BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADER_COUNT_MAX, HTTP_BODIES_BYTES_MAX, HTTP_BODY_MS, HTTP_CONNECTION_COUNT_MAX,
@@ -87,7 +88,7 @@ impl Listening {
     pub async fn bind(listen: SocketAddr) -> Result<Listening, Refusal> {
         check_listen(listen)?;
         let failed = |error: std::io::Error| {
-            let detail = format!("The address {listen} cannot be listened on: {error}.");
+            let detail = format!("The address {listen} cannot be listened on: {}.", plain(&error));
             let hint = "Another server may be running; choose another port with --listen.";
             Refusal::new(RefusalKind::Unavailable, "listen_failed", detail, hint).at("listen")
         };

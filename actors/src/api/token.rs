@@ -72,6 +72,7 @@ pub use file::{read_or_make, read_or_make_token, read_token};
 #[cfg(not(madsim))]
 mod file {
     use super::{TOKEN_FILE, token_text};
+    use crate::problem::plain;
     use fencepost_core::refusal::{Refusal, RefusalKind};
     use std::fs::{File, OpenOptions};
     use std::io::{ErrorKind, Read, Write};
@@ -92,7 +93,7 @@ mod file {
     pub fn read_token(path: &Path) -> Result<String, Refusal> {
         let shown = path.display();
         let failed = |error: std::io::Error| {
-            let detail = format!("The token file {shown} cannot be read: {error}.");
+            let detail = format!("The token file {shown} cannot be read: {}.", plain(&error));
             refuse(
                 "token_unreadable",
                 detail,
@@ -139,7 +140,7 @@ mod file {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return read_token(path),
             Err(error) => {
-                let detail = format!("The token file {} cannot be made: {error}.", path.display());
+                let detail = format!("The token file {} cannot be made: {}.", path.display(), plain(&error));
                 return Err(refuse(
                     "token_unwritable",
                     detail,
@@ -152,7 +153,11 @@ mod file {
             .write_all(format!("{token}\n").as_bytes())
             .and_then(|()| file.sync_all());
         written.map_err(|error| {
-            let detail = format!("The token file {} cannot be written: {error}.", path.display());
+            let detail = format!(
+                "The token file {} cannot be written: {}.",
+                path.display(),
+                plain(&error)
+            );
             refuse(
                 "token_unwritable",
                 detail,

@@ -9,6 +9,7 @@ use crate::node::notes::Notes;
 use crate::node::{Node, NodeConfig, NodeParts, run_node};
 use crate::process::serve::StoreTicks;
 use crate::process::threads;
+use crate::shell::shard_actor::Ending;
 use crate::targets::{HandlerContext, HandlerRegistry, TargetRunner, TargetsConfig};
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{Delivery, Job, JobSpec, JobState, RetryPolicy};
@@ -114,7 +115,7 @@ impl Rig {
             runner: TargetRunner::new(TargetsConfig::for_dev(), handlers(&clock, &late)?),
             lanes: threads::node_lanes(options.lanes),
             notes: vec![ended.clone()],
-            fatal: Arc::new(|why: String| crate::process::say::say(&why)),
+            fatal: Arc::new(|why: Ending| crate::process::say::say(&why.to_string())),
         };
         let name = |text| Name::new(text).map_err(|error| error.to_string());
         let mut config = NodeConfig::new(name(NODE)?);

@@ -12,7 +12,7 @@ use crate::cluster::owners::Owners;
 use crate::cluster::route::Router;
 use crate::net::rt;
 use crate::shell::messages::ToShard;
-use crate::shell::shard_actor::{Fatal, ShardActor};
+use crate::shell::shard_actor::{Ending, Fatal, ShardActor};
 use actix::Addr;
 use fencepost_core::coordinator::Coordinator;
 use fencepost_core::coordinator::host::Host;
@@ -183,7 +183,7 @@ impl Running {
                 self.step_host(HostInput::RowsRead(rows));
             }
             Word::Rows(Err(StoreError::Broken(why))) | Word::CoordinatorRows(_, Err(StoreError::Broken(why))) => {
-                (self.parts.fatal)(why)
+                (self.parts.fatal)(Ending::StoreBroke(why))
             }
             Word::Rows(Err(_)) => self.step_host(HostInput::RowsNotRead),
             Word::Opened(holder, Ok(epoch)) => {
@@ -234,8 +234,7 @@ impl Running {
             }
             // The rows name both, so each would open what the other one holds, and take its attempts for dead.
             Ok(BoardAnswer::NameTaken) if self.was_there && !self.has_left => {
-                let why = "another process has taken the place of this one under its name while it was silent";
-                return (self.parts.fatal)(why.to_owned());
+                return (self.parts.fatal)(Ending::NameTaken);
             }
             Ok(BoardAnswer::NameTaken) => "another process of this node's name is there, or was until now".to_owned(),
             Ok(BoardAnswer::Old | BoardAnswer::Left | BoardAnswer::NotUnderstood) => "not taken".to_owned(),

@@ -10,6 +10,7 @@ use crate::mesh::greeting::{Hello, RefusedGreeting, Welcome, is_proof, proof_of}
 use crate::mesh::link::{self, Link};
 use crate::mesh::peer::Peer;
 use crate::net::rt;
+use crate::problem::plain;
 use fencepost_core::limits::{GREETING_BYTES_MAX, GREETING_MS, LINK_COUNT_MAX};
 use fencepost_core::time::Span;
 use futures_util::future::{Either, select};
@@ -37,7 +38,7 @@ pub enum ListenError {
     #[error("nodes listen on a loopback address only, not on {0}: certificates are not supported yet")]
     Beyond(SocketAddr),
     /// In use, say.
-    #[error("cannot listen on {address}: {error}")]
+    #[error("cannot listen on {address}: {}; another process may be there", plain(error))]
     Bind {
         /// Where.
         address: SocketAddr,

@@ -81,16 +81,19 @@ pub(super) fn read_secret(file: &Path) -> Result<MeshSecret, Refused> {
     Ok(MeshSecret::of(&read))
 }
 
+/// Where this node listens for others.
+pub(super) async fn bind_mesh(listen: SocketAddr) -> Result<MeshListener, Refused> {
+    let bound = MeshListener::bind(listen).await;
+    bound.map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))
+}
+
 /// Serves a store to other nodes until a signal comes.
 pub(super) async fn serve_store(
     connections: &Connections,
     (store, cell): (SharedStore, u128),
-    (listen, lease): (SocketAddr, Span),
-    mut signals: Signals,
+    (listener, lease): (MeshListener, Span),
+    signals: &mut Signals,
 ) -> Result<(), Refused> {
-    let listener = MeshListener::bind(listen)
-        .await
-        .map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
     let service: Arc<dyn Service> = Arc::new(StoreService::new(store, cell));
     let boot = draw_u64(&*connections.chance);
     let board: Arc<dyn Service> = Arc::new(BoardService::new(boot, lease, connections.clock.clone()));
@@ -122,12 +125,9 @@ pub(super) struct Reached {
 /// The store on another node, once it answers; `None` if a signal came first.
 pub(super) async fn reach_store(
     connections: &Connections,
-    (address, listen): (&str, SocketAddr),
+    (address, listener): (&str, MeshListener),
     signals: &mut Signals,
 ) -> Result<Option<Reached>, Refused> {
-    let listener = MeshListener::bind(listen)
-        .await
-        .map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
     let requests = Arc::new(RequestService::default());
     let service: Arc<dyn Service> = requests.clone();
     let roles = Roles::SCHEDULER

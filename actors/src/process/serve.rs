@@ -11,18 +11,20 @@ use crate::gateway::Gateway;
 use crate::mesh::MeshSecret;
 use crate::node::notes::Notes;
 use crate::node::{Neighbours, Node, NodeConfig, NodeParts, join_node, run_node};
+use crate::problem::plain;
 use crate::process::roles::{self, Connections};
 use crate::process::say::say;
 use crate::process::signals::Signals;
 use crate::process::{exit, panics, samples, threads};
 use crate::shell::fetch::SharedStore;
+use crate::shell::shard_actor::Ending;
 use crate::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
 use crate::telemetry::console::ConsoleNotes;
 use crate::telemetry::logging::{self, LogFormat, LogNotes};
 use crate::telemetry::metrics::{self, MetricNotes};
 use fencepost_core::refusal::Refusal;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
-use fencepost_storage::fjall_store::{FjallStore, NewStore, Options};
+use fencepost_storage::fjall_store::{FjallStore, NewStore, Options, glance};
 use fencepost_storage::model::ModelStore;
 use futures_util::future::{Either, select};
 use std::net::SocketAddr;
@@ -89,7 +91,12 @@ impl Refused {
 
     /// With the refusal's code and what to do next.
     pub(super) fn of(code: u8, refusal: &Refusal) -> Refused {
-        Refused::new(code, format!("{refusal}: {}", refusal.hint))
+        let hint = refusal.hint.trim_end_matches('.');
+        let bare = Refusal {
+            detail: refusal.detail.trim_end_matches('.').to_owned(),
+            ..refusal.clone()
+        };
+        Refused::new(code, format!("{bare}: {hint}"))
     }
 }
 
@@ -108,46 +115,85 @@ pub fn serve(options: ServeOptions) -> ExitCode {
     }
 }
 
-async fn run(mut options: ServeOptions) -> Result<(), Refused> {
-    let mut signals = Signals::listen().map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
-    let chance: SharedChance = Arc::new(SystemChance);
-    let clock: SharedClock = Arc::new(SystemClock::with_fine_timer());
+/// What a process has before it is a node.
+struct Opened {
+    listening: Listening,
+    store: SharedStore,
+    cell: u128,
+    neighbours: Option<Neighbours>,
+    /// Other nodes are listened to until this is dropped.
+    listening_to_nodes: Option<watch::Sender<bool>>,
+}
+
+/// Listeners, then the store: a start that cannot listen has made nothing. `None` once the part of a process
+/// that is no node has ended.
+async fn open_part(
+    options: &ServeOptions,
+    clock: &SharedClock,
+    chance: &SharedChance,
+    signals: &mut Signals,
+) -> Result<Option<Opened>, Refused> {
     let connections = |secret| Connections {
         node: options.node.name.clone(),
         secret,
         clock: clock.clone(),
         chance: chance.clone(),
     };
-    let (mut neighbours, mut listening_to_nodes) = (None, None);
-    let (store, cell) = match options.part.clone() {
-        Part::Whole => open_store(&options, &clock, &*chance)?,
+    let told = |refused| better_word(refused, options, clock, &**chance);
+    match options.part.clone() {
+        Part::Whole => {
+            let listening = bind_api(options).await.map_err(told)?;
+            let (store, cell) = open_store(options, clock, &**chance)?;
+            Ok(Some(Opened {
+                listening,
+                store,
+                cell,
+                neighbours: None,
+                listening_to_nodes: None,
+            }))
+        }
         Part::Store(listen, lease) => {
-            let opened = open_store(&options, &clock, &*chance)?;
+            let listener = roles::bind_mesh(listen).await.map_err(told)?;
+            let opened = open_store(options, clock, &**chance)?;
             let folder = options.folder.as_deref().unwrap_or(Path::new("."));
-            let connections = connections(shared_secret(&options, || roles::make_secret(folder, &*chance))?);
-            return roles::serve_store(&connections, opened, (listen, lease), signals).await;
+            let connections = connections(shared_secret(options, || roles::make_secret(folder, &**chance))?);
+            roles::serve_store(&connections, opened, (listener, lease), signals).await?;
+            Ok(None)
         }
         Part::WithoutStore(address, secret, listen) => {
-            let connections = connections(shared_secret(&options, || roles::read_secret(&secret))?);
-            let at = (address.as_str(), listen);
-            let Some(reached) = roles::reach_store(&connections, at, &mut signals).await? else {
-                return Ok(());
+            let connections = connections(shared_secret(options, || roles::read_secret(&secret))?);
+            // Only tried: nobody is kept waiting while the store is looked for.
+            drop(bind_api(options).await?);
+            let at = (address.as_str(), roles::bind_mesh(listen).await?);
+            let Some(reached) = roles::reach_store(&connections, at, signals).await? else {
+                return Ok(None);
             };
-            make_token_folder(&options)?;
-            neighbours = Some(reached.neighbours);
-            listening_to_nodes = Some(reached.listening);
-            (reached.store, reached.cell)
+            Ok(Some(Opened {
+                listening: bind_api(options).await?,
+                store: reached.store,
+                cell: reached.cell,
+                neighbours: Some(reached.neighbours),
+                listening_to_nodes: Some(reached.listening),
+            }))
         }
+    }
+}
+
+async fn run(mut options: ServeOptions) -> Result<(), Refused> {
+    let mut signals = Signals::listen().map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
+    let chance: SharedChance = Arc::new(SystemChance);
+    let clock: SharedClock = Arc::new(SystemClock::with_fine_timer());
+    let Some(opened) = open_part(&options, &clock, &chance, &mut signals).await? else {
+        return Ok(());
     };
-    // Before the node: a server without its port must not begin an attempt, and targets must know the port.
-    let listening = Listening::bind(options.listen)
-        .await
-        .map_err(|refusal| Refused::of(exit::LISTEN_REFUSED, &refusal))?;
+    let listening = opened.listening;
+    // Targets must know the port.
     let address = listening.address();
     options.targets = options.targets.with_own_ports([address.port()]);
+    make_token_folder(&options)?;
     let render = metrics::install();
     // It waits for as long as the store is away; a signal is heard meanwhile.
-    let reached = (store, cell, neighbours);
+    let reached = (opened.store, opened.cell, opened.neighbours);
     let starting = Box::pin(start_node(&options, reached, clock.clone(), chance.clone()));
     let node = match select(starting, Box::pin(signals.next())).await {
         Either::Left((node, _)) => node?,
@@ -171,12 +217,31 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     }
     crate::net::rt::spawn_local(signals.end_on_next());
     tracing::info!("draining");
+    say_draining(options.node.drain);
     node.drain().await;
     let _ = tell_stop.send(true);
     let _ = served.await;
-    drop(listening_to_nodes);
+    drop(opened.listening_to_nodes);
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Where the store that is there cannot be opened either, that is told: a second process on a folder wants the
+/// port of the first one, too.
+fn better_word(refused: Refused, options: &ServeOptions, clock: &SharedClock, chance: &dyn Chance) -> Refused {
+    let has_store = options
+        .folder
+        .as_deref()
+        .is_some_and(|folder| !matches!(glance(folder), Ok(None)));
+    match has_store.then(|| open_store(options, clock, chance)) {
+        Some(Err(of_store)) => of_store,
+        Some(Ok(_)) | None => refused,
+    }
+}
+
+async fn bind_api(options: &ServeOptions) -> Result<Listening, Refused> {
+    let bound = Listening::bind(options.listen).await;
+    bound.map_err(|refusal| Refused::of(exit::LISTEN_REFUSED, &refusal))
 }
 
 /// What the nodes share: as it was given, or from its file.
@@ -197,6 +262,15 @@ async fn stop_starting(
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// For the person at the terminal; the log may be off.
+fn say_draining(most: Span) {
+    let most = fencepost_core::duration::format(most);
+    say(&format!(
+        "fencepost: stopping: attempts that run may end within {most}, nothing new begins; a second Ctrl-C (or TERM) \
+         stops at once"
+    ));
 }
 
 async fn become_ready(options: &ServeOptions, node: &Node, address: SocketAddr) {
@@ -244,7 +318,7 @@ fn make_token_folder(options: &ServeOptions) -> Result<(), Refused> {
     let Some(folder) = &options.folder else { return Ok(()) };
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| {
-        let why = format!("the folder {} cannot be made: {error}", folder.display());
+        let why = format!("the folder {} cannot be made: {}", folder.display(), plain(&error));
         Refused::new(exit::STORE_REFUSED, why)
     })
 }
@@ -254,6 +328,18 @@ fn store_broke(why: &str) {
         exit::STORE_BROKEN,
         &format!("the store is broken: {why}; nothing more is acknowledged"),
     )
+}
+
+/// What a node cannot go on after.
+fn node_ends(why: &Ending) {
+    match why {
+        Ending::StoreBroke(why) => store_broke(why),
+        Ending::NameTaken => exit::end_now(
+            exit::STORE_BROKEN,
+            "another process took this node's name while it was silent, and its place in the cell; nothing more is \
+             acknowledged: give each process a --node name of its own",
+        ),
+    }
 }
 
 async fn start_node(
@@ -274,7 +360,7 @@ async fn start_node(
         runner: TargetRunner::new(options.targets.clone(), options.handlers.clone()),
         lanes: threads::node_lanes(options.lanes.unwrap_or_else(threads::processors)),
         notes,
-        fatal: Arc::new(|why: String| store_broke(&why)),
+        fatal: Arc::new(|why: Ending| node_ends(&why)),
     };
     let started = match neighbours {
         None => run_node(options.node.clone(), parts).await,

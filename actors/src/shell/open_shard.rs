@@ -12,7 +12,7 @@ use crate::shell::inbox::Waiting;
 use crate::shell::load::Loaded;
 use crate::shell::log::CommitLog;
 use crate::shell::overlay::Overlay;
-use crate::shell::shard_actor::{REOPEN_CAP, ShardActor};
+use crate::shell::shard_actor::{Ending, REOPEN_CAP, ShardActor};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::ids::{BatchNo, Scope, ShardOwner};
 use fencepost_core::machine::{Out, Wake};
@@ -334,7 +334,7 @@ impl ShardActor {
 
     pub(crate) fn on_store_error(&mut self, error: StoreError, ctx: &mut Context<ShardActor>) {
         match error {
-            StoreError::Broken(reason) => (self.parts.fatal)(reason),
+            StoreError::Broken(reason) => (self.parts.fatal)(Ending::StoreBroke(reason)),
             StoreError::Unavailable(reason) => self.close(&reason, ctx),
         }
     }

@@ -26,7 +26,18 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Called once when this process must end.
-pub type Fatal = Arc<dyn Fn(String) + Send + Sync>;
+pub type Fatal = Arc<dyn Fn(Ending) + Send + Sync>;
+
+/// Why this process must end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Ending {
+    /// The store is broken, for this reason.
+    #[error("the store is broken: {0}")]
+    StoreBroke(String),
+    /// Another process has taken the place of this one under its name while it was silent.
+    #[error("another process took this node's name while it was silent")]
+    NameTaken,
+}
 
 /// What a shard's actor works with.
 #[derive(Clone)]
@@ -134,7 +145,7 @@ impl ShardActor {
             Ok(loaded) => {
                 self.mark_owner(loaded, ctx);
             }
-            Err(OpenError::Store(StoreError::Broken(reason))) => (self.parts.fatal)(reason),
+            Err(OpenError::Store(StoreError::Broken(reason))) => (self.parts.fatal)(Ending::StoreBroke(reason)),
             Err(error) => {
                 tracing::warn!(shard = self.parts.plan.shard.0, %error, "shard not opened, trying again");
                 self.reopen_later(ctx);

@@ -184,6 +184,41 @@ fn an_address_beyond_loopback_and_a_damaged_folder_are_refused_with_codes_of_the
 }
 
 #[test]
+fn a_start_that_cannot_listen_has_made_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let owner = [
+        "serve",
+        "--roles",
+        "scheduler,worker,gateway,coordinator",
+        "--store-at",
+        "127.0.0.1:1",
+    ];
+    let starts: &[&[&str]] = &[
+        &["serve", "--listen", &taken],
+        &["dev", "--listen", &taken],
+        &["serve", "--listen", "0.0.0.0:0"],
+        &["serve", "--roles", "store", "--mesh-listen", &taken],
+        &["serve", "--roles", "store", "--mesh-listen", "0.0.0.0:0"],
+        &[&owner[..], &["--listen", &taken]].concat(),
+        &[&owner[..], &["--listen", "127.0.0.1:0", "--mesh-listen", &taken]].concat(),
+    ];
+    for words in starts {
+        let mut command = fencepost(folder.path(), words);
+        command.env("FENCEPOST_MESH_SECRET", "a-secret-for-the-test");
+        let (code, _, err) = crate::ended(command.output().unwrap());
+        assert_eq!(code, 73, "{words:?}: {err}");
+        assert!(
+            !err.contains("os error") && !err.contains(".:") && !err.contains(". ("),
+            "{err}"
+        );
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert!(left.is_empty(), "{words:?} left {left:?}");
+    }
+}
+
+#[test]
 fn doctor_works_without_a_server_and_fails_on_an_open_folder() {
     let folder = crate::folder_with_token();
     let data = folder.path().join("fencepost-data");
@@ -203,4 +238,37 @@ fn doctor_works_without_a_server_and_fails_on_an_open_folder() {
     let (code, out, _) = run(folder.path(), &words);
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("store_damaged"), "{out}");
+}
+
+#[test]
+fn doctor_knows_a_node_whose_store_is_elsewhere() {
+    let folder = crate::folder_with_token();
+    let data = folder.path().join("fencepost-data");
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let store = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = store.local_addr().unwrap().to_string();
+    let settings = format!("roles = [\"scheduler\"]\n[mesh]\nstore_at = \"{at}\"\n");
+    std::fs::write(folder.path().join("node.toml"), settings).unwrap();
+    let doctor = ["doctor", "--server", "http://127.0.0.1:1", "-o", "jsonl"];
+    let found = |more: &[&str], check: &str| {
+        let (code, out, err) = run(folder.path(), &[&doctor[..], more].concat());
+        let lines = out
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let level = lines.into_iter().find(|line| line["check"] == check);
+        (
+            code,
+            level.unwrap_or_else(|| panic!("{out}{err}"))["level"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        )
+    };
+    assert_eq!(found(&[], "store files"), (0, "warn".into()));
+    for more in [&["--store-at", at.as_str()][..], &["--config", "node.toml"]] {
+        assert_eq!(found(more, "store files"), (0, "ok".into()), "{more:?}");
+        assert_eq!(found(more, "store's address"), (0, "ok".into()), "{more:?}");
+    }
+    drop(store);
+    assert_eq!(found(&["--store-at", &at], "store's address"), (1, "fail".into()));
 }

@@ -66,7 +66,7 @@ impl Second {
         let dying = self.clone();
         let parts = self.server.parts(store, ("second", life), &self.node);
         let parts = fencepost::node::NodeParts {
-            fatal: Arc::new(move |why| dying.end(life, &why)),
+            fatal: Arc::new(move |why| dying.end(life, &why.to_string())),
             ..parts
         };
         match join_node(config, parts, neighbours).await {
