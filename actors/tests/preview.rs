@@ -80,6 +80,25 @@ fn text_explains_clock_changes_and_what_h_became() {
 }
 
 #[test]
+fn h_without_a_name_says_that_creation_draws_other_times() {
+    for (expression, more, is_told) in [
+        ("H H * * *", &[][..], true),
+        ("0,H * * * *", &["-o", "json"], true),
+        ("H(0-9)/2 4 * * *", &["-o", "jsonl"], true),
+        ("H H * * *", &["--name", "nightly"], false),
+        ("0 4 * * THU", &[], false),
+        ("@hourly", &["-o", "json"], false),
+    ] {
+        let output = preview(&[&[expression, "-n", "1"], more].concat());
+        let told = std::str::from_utf8(&output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{expression}: {told}");
+        assert_eq!(told.contains("--name NAME"), is_told, "{expression}: {told}");
+        assert!(!stdout(&output).contains("--name"), "{}", stdout(&output));
+        assert!(is_told || told.is_empty(), "{told}");
+    }
+}
+
+#[test]
 fn a_wrong_zone_or_expression_exits_8_with_a_problem_and_nothing_else() {
     let cases = [
         (["0 0 * * *", "--tz", "Mars/Base"], "zone_unknown", "tz"),

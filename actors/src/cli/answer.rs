@@ -11,6 +11,7 @@ use super::when::{ShowTz, Times};
 use crate::problem::Exit;
 use clap::Args;
 use std::io::Write;
+use std::time::Duration;
 
 /// Which server is asked, and how its answer is shown.
 #[derive(Debug, Args)]
@@ -27,6 +28,11 @@ impl AnswerArgs {
     /// The form of the output.
     pub fn format(&self) -> Format {
         self.output.output
+    }
+
+    /// What `--timeout` says, if anything.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.server.timeout
     }
 
     /// A client, and the zone of the times.

@@ -7,9 +7,10 @@
 use super::failure::Failure;
 use crate::api::token::{TOKEN_FILE, read_token};
 use crate::net::rt::{HyperExecutor, HyperIo};
-use crate::problem::{Exit, OUTCOME_UNKNOWN, Problem};
+use crate::problem::{Exit, OUTCOME_UNKNOWN, Problem, plain};
 use clap::Args;
 use fencepost_core::duration;
+use fencepost_core::ids::Token;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, USER_AGENT};
@@ -40,10 +41,13 @@ pub struct ServerArgs {
         help_heading = "Server"
     )]
     pub token_file: Option<PathBuf>,
-    /// How long to wait for an answer.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_span, help_heading = "Server")]
-    pub timeout: Duration,
+    /// How long to wait for an answer; 30s by default.
+    #[arg(long, value_name = "TIME", value_parser = parse_span, help_heading = "Server")]
+    pub timeout: Option<Duration>,
 }
+
+/// How long an answer is waited for when nobody says.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// A length of time on the command line.
 pub fn parse_span(text: &str) -> Result<Duration, String> {
@@ -164,8 +168,14 @@ impl Client {
         Ok(Client {
             authority: format!("{}:{port}", parsed.host()),
             token: token_of(&file)?,
-            timeout: args.timeout,
+            timeout: args.timeout.unwrap_or(TIMEOUT_DEFAULT),
         })
+    }
+
+    /// The same, which waits no longer than this for an answer; a second at least.
+    pub fn within(mut self, most: Duration) -> Client {
+        self.timeout = self.timeout.min(most.max(Duration::from_secs(1)));
+        self
     }
 
     /// Sends a request and reads its answer.
@@ -200,7 +210,7 @@ impl Client {
         let connect = tokio::net::TcpStream::connect(self.authority.as_str());
         match tokio::time::timeout(self.timeout, connect).await {
             Ok(Ok(stream)) => Ok(stream),
-            Ok(Err(error)) => Err(unreachable(error.to_string())),
+            Ok(Err(error)) => Err(unreachable(plain(&error))),
             Err(_) => Err(unreachable("it does not take the connection".to_owned())),
         }
     }
@@ -243,9 +253,12 @@ impl Client {
     }
 }
 
-/// The token: from `FENCEPOST_TOKEN` (a server in memory has no file), or from the file.
+/// The token: from `FENCEPOST_TOKEN` (a server in memory has no file), or from the file. What a job's program
+/// finds under that name is the fencing token of its attempt.
 fn token_of(file: &std::path::Path) -> Result<String, Failure> {
+    let is_fencing = |token: &str| token.parse::<Token>().is_ok();
     match std::env::var("FENCEPOST_TOKEN") {
+        Ok(token) if is_fencing(&token) => read_token(file).map_err(Failure::of),
         Ok(token) if !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()) => Ok(token),
         _ => read_token(file).map_err(Failure::of),
     }

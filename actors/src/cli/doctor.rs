@@ -6,10 +6,14 @@
 use super::client::{Call, Client, DATA_DEFAULT, ServerArgs};
 use super::failure::Failure;
 use super::output::{Format, OutputArgs, cell, one_line, put, show_table};
+use super::settings::FileArgs;
 use crate::api::text;
 use crate::api::token::{TOKEN_FILE, read_token};
 use crate::clock::{Clock as _, SystemClock};
-use crate::problem::Exit;
+use crate::config::Setting;
+use crate::config::file::Source;
+use crate::config::table::{DATA, MESH_STORE_AT};
+use crate::problem::{Exit, plain};
 use clap::Args;
 use fencepost_core::limits::{DISK_FREE_MIN_BYTES, HTTP_CONNECTION_COUNT_MAX};
 use fencepost_core::time::StoreTime;
@@ -20,13 +24,19 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Folder of the store and the token.
-    #[arg(long, value_name = "FOLDER", env = "FENCEPOST_DATA", hide_env_values = true, default_value = DATA_DEFAULT)]
-    data: PathBuf,
+    /// Folder of the store and the token; the file's, or ./fencepost-data, by default.
+    #[arg(long, value_name = "FOLDER", env = "FENCEPOST_DATA", hide_env_values = true)]
+    data: Option<PathBuf>,
+    /// Where a node without the store role finds it; the file's by default.
+    #[arg(long, value_name = "HOST:PORT", env = MESH_STORE_AT.env, hide_env_values = true)]
+    store_at: Option<String>,
+    #[command(flatten)]
+    file: FileArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -39,6 +49,13 @@ enum Level {
     Ok,
     Warn,
     Fail,
+}
+
+/// Where to look, and what was found on the way.
+struct Told {
+    data: PathBuf,
+    store_at: Option<String>,
+    findings: Vec<Finding>,
 }
 
 /// One line of the report.
@@ -89,27 +106,74 @@ impl DoctorArgs {
     /// Standard output is gone.
     pub async fn run(&self, out: &mut dyn Write) -> Result<Exit, Failure> {
         let clock = SystemClock::new();
-        let mut findings = vec![check_folder(&self.data), check_token(&self.data, &self.server)];
-        if self.data.is_dir() {
-            findings.push(check_store(&self.data));
-            findings.extend([check_room(&self.data), check_sync(&self.data, &clock)]);
+        let Told {
+            data,
+            mut store_at,
+            mut findings,
+        } = self.told()?;
+        let (of_server, is_elsewhere) = self.ask_server(&data, &clock).await;
+        findings.extend([check_folder(&data), check_token(&data, &self.server)]);
+        if let Some(at) = &store_at {
+            findings.push(check_address(at).await);
+        }
+        if is_elsewhere {
+            store_at.get_or_insert_with(|| "another node's, says the server".to_owned());
+        }
+        if data.is_dir() {
+            findings.push(check_store(&data, store_at.as_deref()));
+            findings.extend([check_room(&data), check_sync(&data, &clock)]);
         }
         findings.extend([check_handles(), ok("zone data", ZoneVersion::bundled().to_string())]);
-        findings.extend(self.ask_server(&clock).await);
+        findings.extend(of_server);
         show(self.output.output, &findings, out)?;
         let failed = findings.iter().any(|finding| finding.level == Level::Fail);
         Ok(if failed { Exit::Failed } else { Exit::Ok })
     }
 
-    async fn ask_server(&self, clock: &SystemClock) -> Vec<Finding> {
-        let facts = match Client::new(&self.server) {
+    /// What flags, variables and the file say of the folder and the store.
+    fn told(&self) -> Result<Told, Failure> {
+        let mut told = Told {
+            data: PathBuf::from(DATA_DEFAULT),
+            store_at: None,
+            findings: Vec::new(),
+        };
+        if let Some(path) = &self.file.config {
+            let said = Source::read(path).map_err(|error| Failure::file(path, &error))?.parse();
+            let text = |setting: &Setting| said.values.get(setting.path).map(|(value, _)| value.to_string());
+            told.data = text(&DATA).map_or(told.data, PathBuf::from);
+            told.store_at = text(&MESH_STORE_AT);
+            told.findings.push(match said.mistakes.len() {
+                0 => ok("settings", path.display().to_string()),
+                count => fail(
+                    "settings",
+                    format!("{count} mistakes in {}", path.display()),
+                    "see them with 'fencepost config check'",
+                ),
+            });
+        }
+        told.data = self.data.clone().unwrap_or(told.data);
+        told.store_at = self.store_at.clone().or(told.store_at);
+        Ok(told)
+    }
+
+    /// What the server says, and whether its store is on another node.
+    async fn ask_server(&self, data: &Path, clock: &SystemClock) -> (Vec<Finding>, bool) {
+        let server = ServerArgs {
+            token_file: self.server.token_file.clone().or_else(|| Some(data.join(TOKEN_FILE))),
+            ..self.server.clone()
+        };
+        let facts = match Client::new(&server) {
             Ok(client) => client.call(Call::get("/v1/facts")).await,
             Err(failure) => Err(failure),
         };
         let now = StoreTime(clock.wall());
-        match facts {
+        let mut is_elsewhere = false;
+        let findings = match facts {
             Ok(reply) => match serde_json::from_slice::<Value>(&reply.body) {
-                Ok(facts) => judge_server(&facts, now),
+                Ok(facts) => {
+                    is_elsewhere = cell(&facts, &["engine"]).starts_with("remote");
+                    judge_server(&facts, now)
+                }
                 Err(error) => vec![fail(
                     "server",
                     format!("its answer cannot be read: {error}"),
@@ -125,7 +189,22 @@ impl DoctorArgs {
                 one_line(&failure.problem.detail),
                 "see the line above about the token",
             )],
-        }
+        };
+        (findings, is_elsewhere)
+    }
+}
+
+/// Longest that a connection may take.
+const CONNECT_MAX: Duration = Duration::from_secs(2);
+
+/// Whether somebody listens where the store should be.
+async fn check_address(at: &str) -> Finding {
+    let fix = "start the process with the store, or correct --store-at";
+    let connecting = tokio::net::TcpStream::connect(at);
+    match tokio::time::timeout(CONNECT_MAX, connecting).await {
+        Ok(Ok(_)) => ok("store's address", format!("{at} takes connections")),
+        Ok(Err(error)) => fail("store's address", format!("{at}: {}", plain(&error)), fix),
+        Err(_) => fail("store's address", format!("{at} does not answer"), fix),
     }
 }
 
@@ -134,7 +213,7 @@ fn check_folder(folder: &Path) -> Finding {
     match fs::metadata(folder) {
         Err(error) => warn(
             "data folder",
-            format!("{shown}: {error}"),
+            format!("{shown}: {}", plain(&error)),
             "start the server once, or name it with --data",
         ),
         Ok(meta) if !meta.is_dir() => fail(
@@ -164,10 +243,13 @@ fn check_token(folder: &Path, server: &ServerArgs) -> Finding {
 }
 
 /// What the small files beside the database say; the journal is judged by the next start.
-fn check_store(folder: &Path) -> Finding {
+fn check_store(folder: &Path, elsewhere: Option<&str>) -> Finding {
     match glance(folder) {
         Ok(Some(acknowledged)) => ok("store files", format!("whole, acknowledged up to {acknowledged}")),
-        Ok(None) => warn("store files", "no store is in this folder", "start the server once"),
+        Ok(None) => match elsewhere {
+            Some(at) => ok("store files", format!("none here; the store is {at}")),
+            None => warn("store files", "no store is in this folder", "start the server once"),
+        },
         Err(error) => fail("store files", format!("{error} ({})", error.code()), error.next_step()),
     }
 }

@@ -4,7 +4,7 @@
 //! `crate::problem`.
 
 use super::output::Format;
-use crate::problem::{Exit, Problem};
+use crate::problem::{Exit, Problem, plain};
 use fencepost_core::refusal::Refusal;
 use std::io::{self, Write};
 
@@ -65,7 +65,7 @@ impl Failure {
 
     /// A file that cannot be read.
     pub fn file(path: &std::path::Path, error: &io::Error) -> Failure {
-        let detail = format!("The file {} cannot be read: {error}.", path.display());
+        let detail = format!("The file {} cannot be read: {}.", path.display(), plain(error));
         Failure::new(
             Exit::Failed,
             "file_unreadable",

@@ -1,10 +1,12 @@
 //! `fencepost import crontab`: what each line becomes, then the schedules, then what fires next.
 //!
-//! Owns: the order (a dry run of every line first) and the report. Must never: drop a line in silence. Next:
-//! `fencepost_core::crontab` (reads the lines), the guide `docs/guides/import-crontab.md`.
+//! Owns: the order and the report. Must never: drop a line in silence, or change a schedule that is there.
+//! Next: `import_stored.rs` (a schedule that is there), `fencepost_core::crontab` (reads the lines), the guide
+//! `docs/guides/import-crontab.md`.
 
-use super::client::{Call, Client, ServerArgs};
+use super::client::{Call, Client, ServerArgs, segment};
 use super::failure::Failure;
+use super::import_stored::{Difference, differences, text_of};
 use super::job_args::{Body, put_field, put_given, read_file, to_bytes};
 use super::output::{Format, OutputArgs, cell, put, show_table};
 use super::progress;
@@ -27,7 +29,8 @@ use std::path::PathBuf;
 /// Bring schedules from elsewhere.
 #[derive(Debug, Subcommand)]
 pub enum ImportCommand {
-    /// Make a schedule of each line of a crontab.
+    /// Make a schedule of each line of a crontab. Exit code 8 if a line cannot be taken, else 5 if a schedule
+    /// of a line's name is there and differs.
     #[command(
         after_help = "Examples:\n  crontab -l | fencepost import crontab - --dry-run\n  fencepost import crontab /etc/crontab --system"
     )]
@@ -39,7 +42,7 @@ pub enum ImportCommand {
 pub struct CrontabArgs {
     /// The crontab; - is standard input.
     file: PathBuf,
-    /// Only show what would be made; needs no server.
+    /// Only show what would be made. Needs no server; one that answers is asked what is there.
     #[arg(long)]
     dry_run: bool,
     /// The file is a system crontab: its sixth word is a user.
@@ -66,8 +69,17 @@ struct Report {
     line: String,
     result: &'static str,
     name: String,
+    zone: String,
     next: String,
+    differs: Vec<Difference>,
     notes: Vec<String>,
+}
+
+/// Whom to ask what is there, and whether to make what is not.
+struct Importer {
+    client: Option<Client>,
+    is_dry: bool,
+    now: StoreTime,
 }
 
 impl ImportCommand {
@@ -90,104 +102,173 @@ impl ImportCommand {
 }
 
 async fn crontab(args: &CrontabArgs, out: &mut dyn Write, now: StoreTime) -> Result<Exit, Failure> {
-    let times = Times::in_zone(&args.tz)?;
+    Times::in_zone(&args.tz)?;
     let bytes = read_file(&args.file)?;
     let kind = match args.system {
         true => CrontabKind::System,
         false => CrontabKind::User,
     };
     let table = Crontab::parse(&bytes, kind, &args.tz);
-    let client = match args.dry_run {
-        true => None,
-        false => Some(Client::new(&args.server)?),
+    let mut importer = Importer {
+        client: None,
+        is_dry: args.dry_run,
+        now,
     };
+    match Client::new(&args.server) {
+        Ok(client) => importer.client = Some(client),
+        Err(failure) if args.dry_run && failure.exit != Exit::Usage => importer.do_without(&failure),
+        Err(failure) => return Err(failure),
+    }
     let mut reports = Vec::new();
-    let imported = import(&table, client.as_ref(), now, &times, &mut reports).await;
+    let imported = importer.import(&table, &mut reports).await;
     // What was made before a failure is told, too.
     if imported.is_ok() || reports.iter().any(|report| report.result == "created") {
         show(args.output.output, &reports, out)?;
     }
     imported?;
-    let clean = reports
-        .iter()
-        .all(|report| !matches!(report.result, "unsupported" | "refused"));
-    Ok(if clean { Exit::Ok } else { Exit::Invalid })
+    Ok(exit_of(&reports))
 }
 
-/// Takes line after line; stops at a failure that is not the line's own.
-async fn import(
-    table: &Crontab,
-    client: Option<&Client>,
-    now: StoreTime,
-    times: &Times,
-    reports: &mut Vec<Report>,
-) -> Result<(), Failure> {
-    let bar = progress::bar(table.proposals().count() as u64, "importing");
-    for line in &table.lines {
-        let mut report = Report {
-            number: line.number,
-            line: line.text.clone(),
-            result: "",
-            name: String::new(),
-            next: String::new(),
-            notes: Vec::new(),
-        };
-        match &line.outcome {
-            LineOutcome::Setting { name, note } => {
-                (report.result, report.name) = ("setting", name.clone());
-                report.notes.extend(note.clone());
+fn exit_of(reports: &[Report]) -> Exit {
+    let any = |results: &[&str]| reports.iter().any(|report| results.contains(&report.result));
+    match (any(&["unsupported", "refused"]), any(&["differs"])) {
+        (true, _) => Exit::Invalid,
+        (false, true) => Exit::Conflict,
+        (false, false) => Exit::Ok,
+    }
+}
+
+impl Importer {
+    /// Takes line after line; stops at a failure that is not the line's own.
+    async fn import(&mut self, table: &Crontab, reports: &mut Vec<Report>) -> Result<(), Failure> {
+        let bar = progress::bar(table.proposals().count() as u64, "importing");
+        for line in &table.lines {
+            let mut report = Report {
+                number: line.number,
+                line: line.text.clone(),
+                result: "",
+                name: String::new(),
+                zone: String::new(),
+                next: String::new(),
+                differs: Vec::new(),
+                notes: Vec::new(),
+            };
+            match &line.outcome {
+                LineOutcome::Setting { name, note } => {
+                    (report.result, report.name) = ("setting", name.clone());
+                    report.notes.extend(note.clone());
+                }
+                LineOutcome::Unsupported(why) => {
+                    report.result = "unsupported";
+                    let note = format!("{} ({}); {}", why.reason, why.code, why.hint);
+                    report.notes.push(note);
+                }
+                LineOutcome::Proposed(proposal) => {
+                    report.name = proposal.name.to_string();
+                    report.zone.clone_from(&proposal.zone);
+                    report.notes.extend(proposal.notes.clone());
+                    match self.is_dry {
+                        true => self.look(proposal, &mut report).await?,
+                        false => self.make(proposal, &mut report).await?,
+                    }
+                    let times = Times::in_zone(&report.zone).unwrap_or_else(|_| Times::utc());
+                    report.next = times.show(&report.next);
+                    bar.inc(1);
+                }
             }
-            LineOutcome::Unsupported(why) => {
-                report.result = "unsupported";
-                let note = format!("{} ({}); {}", why.reason, why.code, why.hint);
-                report.notes.push(note);
-            }
-            LineOutcome::Proposed(proposal) => {
-                report.name = proposal.name.to_string();
-                report.notes.extend(proposal.notes.clone());
-                settle(client, proposal, &mut report, now).await?;
-                report.next = times.show(&report.next);
-                bar.inc(1);
+            reports.push(report);
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    /// A dry run goes on without a server, and says so.
+    fn do_without(&mut self, failure: &Failure) {
+        self.client = None;
+        eprintln!(
+            "note: no server was asked, so a name that is taken there shows as new: {}",
+            failure.problem.detail
+        );
+    }
+
+    /// Says what would be made.
+    async fn look(&mut self, proposal: &Proposal, report: &mut Report) -> Result<(), Failure> {
+        if let Some(client) = &self.client {
+            match stored_of(client, proposal).await {
+                Ok(Some(stored)) => return compare(proposal, &stored, report),
+                Ok(None) => {}
+                Err(failure) => self.do_without(&failure),
             }
         }
-        reports.push(report);
+        (report.result, report.next) = ("would create", next_of(proposal, self.now));
+        Ok(())
     }
-    bar.finish_and_clear();
-    Ok(())
+
+    /// Makes the schedule.
+    async fn make(&self, proposal: &Proposal, report: &mut Report) -> Result<(), Failure> {
+        let Some(client) = &self.client else { return Ok(()) };
+        let body = to_bytes(&request(proposal)?)?;
+        match client.call(Call::post("/v1/schedules").json(body)).await {
+            Ok(reply) => {
+                let value: Value = read(&reply.body)?;
+                (report.result, report.next) = ("created", cell(&value, &["next", "due_at"]));
+            }
+            Err(failure) if failure.exit == Exit::Conflict => match stored_of(client, proposal).await? {
+                Some(stored) => compare(proposal, &stored, report)?,
+                None => return Err(failure),
+            },
+            Err(failure)
+                if matches!(failure.exit, Exit::Invalid | Exit::Permission) && failure.problem.status != 401 =>
+            {
+                report.result = "refused";
+                let problem = &failure.problem;
+                report
+                    .notes
+                    .push(format!("{} ({}) {}", problem.detail, problem.code, problem.hint));
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
 }
 
-/// Makes the schedule, or says what would be made.
-async fn settle(
-    client: Option<&Client>,
-    proposal: &Proposal,
-    report: &mut Report,
-    now: StoreTime,
-) -> Result<(), Failure> {
-    let body = to_bytes(&request(proposal)?)?;
-    let Some(client) = client else {
-        (report.result, report.next) = ("would create", next_of(proposal, now));
+fn read(body: &[u8]) -> Result<Value, Failure> {
+    serde_json::from_slice(body).map_err(|error| Failure::unreadable(&error))
+}
+
+/// The schedule of a line's name, if there is one.
+async fn stored_of(client: &Client, proposal: &Proposal) -> Result<Option<Value>, Failure> {
+    let path = format!("/v1/schedules/{}", segment(proposal.name.as_str()));
+    match client.call(Call::get(&path)).await {
+        Ok(reply) => read(&reply.body).map(Some),
+        Err(failure) if failure.exit == Exit::NotFound => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Says what is there in the line's stead.
+fn compare(proposal: &Proposal, stored: &Value, report: &mut Report) -> Result<(), Failure> {
+    let asked = read(&to_bytes(&request(proposal)?)?)?;
+    let definition = stored.get("definition").unwrap_or(&Value::Null);
+    report.differs = differences(&asked, definition);
+    report.zone = cell(definition, &["tz"]);
+    report.next = cell(stored, &["next", "due_at"]);
+    let status = cell(stored, &["status"]);
+    if status != "active" {
+        report.notes.push(format!("the schedule that is there is {status}"));
+    }
+    if report.differs.is_empty() {
+        report.result = "exists";
+        let note = "a schedule of this name is there already; it was left as it is";
+        report.notes.push(note.to_owned());
         return Ok(());
-    };
-    match client.call(Call::post("/v1/schedules").json(body)).await {
-        Ok(reply) => {
-            let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
-            (report.result, report.next) = ("created", cell(&value, &["next", "due_at"]));
-        }
-        Err(failure) if failure.exit == Exit::Conflict => {
-            (report.result, report.next) = ("exists", next_of(proposal, now));
-            report
-                .notes
-                .push("a schedule of this name is there already; it was left as it is".to_owned());
-        }
-        Err(failure) if matches!(failure.exit, Exit::Invalid | Exit::Permission) && failure.problem.status != 401 => {
-            report.result = "refused";
-            let problem = &failure.problem;
-            report
-                .notes
-                .push(format!("{} ({}) {}", problem.detail, problem.code, problem.hint));
-        }
-        Err(failure) => return Err(failure),
     }
+    report.result = "differs";
+    let (what, name) = (text_of(&report.differs), &report.name);
+    report.notes.push(format!(
+        "a schedule of this name is there already: {what}; it was left as it is; \"fencepost schedule edit \
+         {name}\" changes it"
+    ));
     Ok(())
 }
 
@@ -227,10 +308,12 @@ fn next_of(proposal: &Proposal, now: StoreTime) -> String {
 }
 
 fn show(format: Format, reports: &[Report], out: &mut dyn Write) -> Result<(), Failure> {
+    let difference = |one: &Difference| json!({ "field": one.field, "stored": one.stored, "line": one.line });
     let item = |report: &Report| {
         json!({
             "line": report.number, "text": report.line, "result": report.result, "name": report.name,
-            "next": report.next, "notes": report.notes,
+            "tz": report.zone, "next": report.next,
+            "differs": report.differs.iter().map(difference).collect::<Vec<_>>(), "notes": report.notes,
         })
     };
     match format {
@@ -262,7 +345,7 @@ fn show(format: Format, reports: &[Report], out: &mut dyn Write) -> Result<(), F
 
 fn summary(reports: &[Report]) {
     let count = |result: &str| reports.iter().filter(|report| report.result == result).count();
-    let parts: Vec<_> = ["created", "would create", "exists", "refused", "unsupported"]
+    let parts: Vec<_> = ["created", "would create", "exists", "differs", "refused", "unsupported"]
         .iter()
         .map(|result| (count(result), result))
         .filter(|(count, _)| *count > 0)

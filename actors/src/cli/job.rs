@@ -6,8 +6,8 @@ use super::answer::AnswerArgs;
 use super::client::{Call, Client, ServerArgs, parse_span, with_query};
 use super::failure::Failure;
 use super::job_args::{Body, JobArgs, put_given, read_body, to_bytes};
-use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_one};
-use super::pages::collect;
+use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one};
+use super::pages::{collect, collect_newest};
 use super::when::Times;
 use crate::problem::Exit;
 use clap::{Args, Subcommand, ValueEnum};
@@ -23,7 +23,7 @@ pub enum JobCommand {
     #[command(after_help = CREATE_EXAMPLE)]
     Create(Box<CreateArgs>),
     /// List jobs.
-    #[command(after_help = "Example:\n  fencepost job list --state dead,uncertain --queue mail")]
+    #[command(after_help = "Example:\n  fencepost job list --newest --limit 20")]
     List(ListArgs),
     /// Show one job.
     #[command(after_help = "Example:\n  fencepost job show job_00c0ffee00c0ffee00c0ffee00c0ffee")]
@@ -32,7 +32,10 @@ pub enum JobCommand {
     #[command(after_help = "Example:\n  fencepost job cancel job_00c0ffee00c0ffee00c0ffee00c0ffee")]
     Cancel(OneArgs),
     /// Wait until a job is finished; exit code 0 if it succeeded, 1 if not, 7 if the time is up.
-    #[command(after_help = "Example:\n  fencepost job wait job_00c0ffee00c0ffee00c0ffee00c0ffee --for 5m")]
+    #[command(
+        after_help = "Example:\n  fencepost job wait job_00c0ffee00c0ffee00c0ffee00c0ffee --for 5m",
+        mut_arg("timeout", |arg| arg.help("The same as --for").long_help("The same as --for").conflicts_with("most"))
+    )]
     Wait(WaitArgs),
     /// Show the kept output of a job's attempts.
     #[command(after_help = "Example:\n  fencepost job logs job_00c0ffee00c0ffee00c0ffee00c0ffee")]
@@ -93,6 +96,9 @@ pub struct ListArgs {
     /// Only made by this schedule.
     #[arg(long, value_name = "NAME")]
     schedule: Option<String>,
+    /// Newest first. The whole list is read for it, for the server's order is that of ids.
+    #[arg(long)]
+    newest: bool,
     /// At most this many.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
@@ -112,9 +118,9 @@ pub struct OneArgs {
 /// Arguments of `job wait`.
 #[derive(Debug, Args)]
 pub struct WaitArgs {
-    /// Wait at most this long.
-    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = parse_span)]
-    most: Duration,
+    /// Wait at most this long; 1h by default.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    most: Option<Duration>,
     #[command(flatten)]
     one: OneArgs,
 }
@@ -262,7 +268,15 @@ async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
         ("tag", args.tag.clone()),
         ("schedule", args.schedule.clone()),
     ];
-    args.answer.list(path, &params, args.limit as usize, COLUMNS, out).await
+    if !args.newest {
+        return args.answer.list(path, &params, args.limit as usize, COLUMNS, out).await;
+    }
+    let (client, times) = args.answer.begin()?;
+    let spinner = super::progress::spinner("reading all jobs");
+    let items = collect_newest(&client, path, &params, args.limit as usize).await;
+    spinner.finish_and_clear();
+    show_list(out, args.answer.format(), &items?, COLUMNS, &times)?;
+    Ok(Exit::Ok)
 }
 
 async fn settle(args: &SettleArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
@@ -280,11 +294,15 @@ async fn settle(args: &SettleArgs, out: &mut dyn Write) -> Result<Exit, Failure>
 
 /// One long poll of the server.
 const POLL_SECONDS: u64 = 30;
+/// How long a job is waited for when nobody says.
+const WAIT_DEFAULT: Duration = Duration::from_secs(3_600);
 
 async fn wait(args: &WaitArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let one = &args.one;
+    let most = args.most.or(one.answer.timeout()).unwrap_or(WAIT_DEFAULT);
     let (client, times) = one.answer.begin()?;
-    let mut left = args.most.as_secs();
+    let client = client.within(most);
+    let mut left = most.as_secs();
     let spinner = super::progress::spinner(&format!("waiting for {}", one.id));
     let (value, body) = loop {
         let seconds = left.min(POLL_SECONDS);
@@ -298,10 +316,14 @@ async fn wait(args: &WaitArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     };
     spinner.finish_and_clear();
     show_one(out, one.answer.format(), &body, &times)?;
-    Ok(match cell(&value, &["state"]).as_str() {
+    let state = cell(&value, &["state"]);
+    Ok(match state.as_str() {
         "succeeded" => Exit::Ok,
         _ if is_settled(&value) => Exit::Failed,
-        _ => Exit::Unknown,
+        _ => {
+            eprintln!("note: the time is up and the job is {state}; it goes on");
+            Exit::Unknown
+        }
     })
 }
 

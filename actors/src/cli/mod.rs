@@ -22,6 +22,7 @@ pub mod config;
 pub mod doctor;
 pub mod failure;
 pub mod import;
+mod import_stored;
 mod interrupts;
 pub mod job;
 pub mod job_args;
@@ -34,6 +35,7 @@ pub mod schedule_args;
 pub mod serve;
 pub mod settings;
 pub mod store;
+pub mod variables;
 pub mod when;
 
 const EXAMPLE: &str = "Examples:
@@ -105,7 +107,9 @@ pub fn main_with(handlers: HandlerRegistry) -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == SUPERVISE) {
         return supervise_main();
     }
-    match Cli::parse().command {
+    let command = Cli::parse().command;
+    variables::warn_of_unknown();
+    match command {
         Command::Serve(args) => args.run(handlers),
         Command::Dev(args) => args.run(handlers),
         Command::Bench(args) => ExitCode::from(args.run() as u8),
@@ -177,7 +181,7 @@ where
 /// Runs a command that waits for no server; Ctrl-C ends it where it can be begun anew.
 fn keep_at(command: &store::StoreCommand) -> Result<Exit, Failure> {
     let interrupts = interrupts::Interrupts::listen().map_err(|error| {
-        let detail = format!("Signals cannot be listened to: {error}.");
+        let detail = format!("Signals cannot be listened to: {}.", crate::problem::plain(&error));
         Failure::new(
             Exit::Failed,
             "signals_unheard",

@@ -179,7 +179,7 @@ pub fn gone(error: &io::Error) -> Failure {
         io::ErrorKind::BrokenPipe => OUTPUT_CLOSED,
         _ => "output_failed",
     };
-    let detail = format!("The output cannot be written: {error}.");
+    let detail = format!("The output cannot be written: {}.", crate::problem::plain(error));
     Failure::new(crate::problem::Exit::Failed, code, detail, "Check where it goes.")
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, FixedOffset};
 use clap::{Args, ValueEnum};
-use fencepost_core::cron::{CronPlan, HashSeed};
+use fencepost_core::cron::{CronPlan, CronRule, HashSeed};
 use fencepost_core::limits::{EXPRESSION_COUNT_MAX, PREVIEW_COUNT_MAX};
 use fencepost_core::refusal::Refusal;
 use fencepost_core::schedule::{GapPolicy, OverlapPolicy};
@@ -42,9 +42,9 @@ pub struct PreviewArgs {
     /// What to do with a local time that a clock change shows twice.
     #[arg(long, value_enum, default_value_t = OverlapArg::First)]
     overlap: OverlapArg,
-    /// Resolve H as for the schedule of this name.
-    #[arg(long, value_name = "NAME", default_value = "")]
-    name: String,
+    /// Resolve H as for the schedule of this name; without one, H stands for other times than it will.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Form of the output.
     #[arg(short = 'o', long, value_enum, default_value_t = OutputArg::Text)]
     output: OutputArg,
@@ -98,14 +98,28 @@ fn parse_after(text: &str) -> Result<StoreTime, String> {
 /// Runs the command; says how the process should exit.
 pub fn run(args: &PreviewArgs, now: StoreTime, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
     match plan(args) {
-        Ok(plan) => print(args, &plan, args.after.unwrap_or(now), out).map(|()| Exit::Ok),
+        Ok(plan) => {
+            print(args, &plan, args.after.unwrap_or(now), out)?;
+            if nameless_h(args, &plan) {
+                writeln!(err, "{NAMELESS_H}")?;
+                err.flush()?;
+            }
+            Ok(Exit::Ok)
+        }
         Err(refusal) => refuse(args, &refusal, err).map(|()| exit_of(&refusal)),
     }
 }
 
+/// Creation will draw other times, for nobody said the name.
+fn nameless_h(args: &PreviewArgs, plan: &CronPlan) -> bool {
+    args.name.is_none() && plan.rules().iter().any(CronRule::has_h)
+}
+
+const NAMELESS_H: &str = "note: H is drawn from the schedule's name; its own times are shown with --name NAME";
+
 fn plan(args: &PreviewArgs) -> Result<CronPlan, Refusal> {
     let zone = Zone::get(&args.tz).map_err(|error| error.refusal("tz"))?;
-    let seed = HashSeed::of_schedule("default", &args.name);
+    let seed = HashSeed::of_schedule("default", args.name.as_deref().unwrap_or_default());
     CronPlan::parse(&args.expressions, seed, zone, args.gap.into(), args.overlap.into())
         .map_err(|(index, error)| error.refusal(&format!("cron[{index}]")))
 }

@@ -270,8 +270,8 @@ impl ScheduleCommand {
             ScheduleCommand::List(args) => list(args, out).await,
             ScheduleCommand::Show(one) => one.answer.show(Call::get(&one.path("")), out).await,
             ScheduleCommand::Edit(args) => edit(args, out).await,
-            ScheduleCommand::Pause(one) => one.answer.show(Call::post(&one.path("/pause")), out).await,
-            ScheduleCommand::Resume(one) => one.answer.show(Call::post(&one.path("/resume")), out).await,
+            ScheduleCommand::Pause(one) => hold(one, "/pause", out).await,
+            ScheduleCommand::Resume(one) => hold(one, "/resume", out).await,
             ScheduleCommand::Delete(one) => one.answer.show(Call::delete(&one.path("")), out).await,
             ScheduleCommand::RunNow(args) => run_now(args, out).await,
             ScheduleCommand::Backfill(args) => backfill(args, out).await,
@@ -319,6 +319,25 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
             .trim_end()
             .replace('\t', "  next "),
     )?;
+    Ok(Exit::Ok)
+}
+
+/// Pauses or resumes, and says in a line how the schedule stands.
+async fn hold(one: &OneArgs, how: &str, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let (client, times) = one.answer.begin()?;
+    let reply = client.call(Call::post(&one.path(how))).await?;
+    if one.answer.format() != Format::Text {
+        show_one(out, one.answer.format(), &reply.body, &times)?;
+        return Ok(Exit::Ok);
+    }
+    let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+    let (name, status) = (cell(&value, &["name"]), cell(&value, &["status"]));
+    let next = times.show(&cell(&value, &["next", "due_at"]));
+    let next = match next.is_empty() {
+        true => next,
+        false => format!("  next {next}"),
+    };
+    put(out, &format!("{name}  {status}{next}"))?;
     Ok(Exit::Ok)
 }
 
@@ -396,10 +415,15 @@ async fn backfill(args: &BackfillArgs, out: &mut dyn Write) -> Result<Exit, Fail
     });
     let path = args.one.path("/backfill");
     let call = Call::post(&path).json(body.to_string().into_bytes());
-    args.one
-        .answer
-        .show(call.header("idempotency-key", args.key.clone()), out)
-        .await
+    let (client, times) = args.one.answer.begin()?;
+    let reply = client.call(call.header("idempotency-key", args.key.clone())).await?;
+    show_one(out, args.one.answer.format(), &reply.body, &times)?;
+    let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+    let begins = times.show(&cell(&value, &["begins_at"]));
+    if !begins.is_empty() {
+        eprintln!("note: nothing before {begins} can be made up: the schedule was made then, or is known since then");
+    }
+    Ok(Exit::Ok)
 }
 
 async fn fates(args: &FatesArgs, out: &mut dyn Write) -> Result<Exit, Failure> {

@@ -7,7 +7,7 @@
 pub mod file;
 pub mod kind;
 pub mod mistake;
-mod nearest;
+pub mod nearest;
 pub mod part;
 pub mod resolve;
 pub mod schema;

@@ -6,7 +6,7 @@
 const WORD_CHARS_MAX: usize = 64;
 
 /// The nearest of these words: at most a third of the letters differ.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |word: &str| word.to_lowercase().replace('-', "_");
     let meant = plain(word);
     let length = meant.chars().take(WORD_CHARS_MAX + 1).count();

@@ -102,3 +102,27 @@ fn a_used_store_is_compared_with_a_new_one() {
     assert!(has(&figures, "passed", "ratio", true), "{figures:?}");
     assert!(has(&figures, "passed", "jobs", false), "{figures:?}");
 }
+
+#[test]
+fn rows_for_people_say_what_the_json_lines_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = [
+        "bench",
+        "--folder",
+        "here",
+        "--jobs",
+        "100",
+        "--lanes",
+        "2",
+        "-o",
+        "text",
+        "create-batch",
+    ];
+    let (code, out, err) = run(folder.path(), &words);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["BENCH", "FIGURE", "VALUE", "UNIT", "TARGET"]);
+    let ratio = rows.iter().find(|row| row.get(1) == Some(&"ratio")).unwrap();
+    assert!(ratio[0] == "create-batch" && ratio.contains(&">="), "{out}");
+    assert!(["met", "missed"].contains(ratio.last().unwrap()), "{out}");
+}

@@ -13,6 +13,7 @@ mod page;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
+mod variables;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

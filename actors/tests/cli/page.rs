@@ -1,5 +1,6 @@
 //! `docs/cli.md` is made from the grammar and the table of exit codes; `BLESS=1` rewrites it.
 
+use fencepost::cli::variables::{CLIENT_VARIABLES, JOB_VARIABLES};
 use fencepost::problem::EXITS;
 use fencepost::process::exit;
 use std::fmt::Write as _;
@@ -7,7 +8,10 @@ use std::path::Path;
 
 const SERVER_EXITS: &[(u8, &str)] = &[
     (exit::STOPPED, "told to stop (TERM, Ctrl-C), drained and stopped"),
-    (exit::STORE_BROKEN, "the store is broken: nothing more was acknowledged"),
+    (
+        exit::STORE_BROKEN,
+        "the store is broken, or another process took this node's name: nothing more was acknowledged",
+    ),
     (exit::PANIC, "a part of the server failed; report it"),
     (
         exit::STORE_REFUSED,
@@ -30,6 +34,16 @@ byte for byte, with times in UTC; errors are then one problem document on standa
 A command finds the server at `http://127.0.0.1:4480` (`--server`, `FENCEPOST_SERVER`) and the token in
 `./fencepost-data/token` (`--token-file`, `FENCEPOST_TOKEN_FILE`); the token is never an argument.
 
+## Variables
+
+What the command line reads from its environment; a server's settings have [variables of their own](config.md).
+A variable that begins with `FENCEPOST_` and is none of them is told on standard error and does nothing.
+
+| variable | meaning |
+|---|---|
+";
+
+const EXIT_HEAD: &str = "
 ## Exit codes
 
 | code | meaning |
@@ -38,6 +52,14 @@ A command finds the server at `http://127.0.0.1:4480` (`--server`, `FENCEPOST_SE
 
 fn render() -> String {
     let mut page = HEAD.to_owned();
+    for (name, meaning) in CLIENT_VARIABLES {
+        writeln!(page, "| `{name}` | {meaning} |").unwrap();
+    }
+    page.push_str("\nThe program of a `command` target finds these:\n\n| variable | meaning |\n|---|---|\n");
+    for (name, meaning) in JOB_VARIABLES {
+        writeln!(page, "| `{name}` | {meaning} |").unwrap();
+    }
+    page.push_str(EXIT_HEAD);
     for (exit, meaning) in EXITS {
         writeln!(page, "| {} | {meaning} |", *exit as u8).unwrap();
     }
@@ -50,7 +72,7 @@ fn render() -> String {
     }
     let mut grammar = fencepost::cli::grammar();
     grammar.build();
-    for command in grammar.get_subcommands() {
+    for command in grammar.get_subcommands().filter(|command| command.get_name() != "help") {
         describe(command, &mut page);
     }
     page
@@ -63,9 +85,6 @@ fn describe(command: &clap::Command, page: &mut String) {
         .collect();
     if !groups.is_empty() {
         groups.into_iter().for_each(|inner| describe(inner, page));
-        return;
-    }
-    if command.get_name() == "help" {
         return;
     }
     let mut shown = command

@@ -88,6 +88,10 @@ fn exit_codes_follow_the_answer() {
         assert_eq!(code(&["job", "wait", id.trim()]).await, 1);
         let (_, id, _) = fencepost(&world, &["job", "create", "--handler", "noop", "--delay", "1h"]).await;
         assert_eq!(code(&["job", "wait", id.trim(), "--for", "0s"]).await, 7);
+        let (bounded, _, err) = fencepost(&world, &["job", "wait", id.trim(), "--timeout", "1s"]).await;
+        assert!(bounded == 7 && err.contains("the job is waiting"), "{bounded}: {err}");
+        let both = ["job", "wait", id.trim(), "--timeout", "1s", "--for", "1s"];
+        assert_eq!(code(&both).await, 2, "one of the two");
         let mut wrong = tokio::process::Command::new(env!("CARGO_BIN_EXE_fencepost"));
         let wrong = wrong
             .args(["job", "list"])
@@ -148,6 +152,14 @@ fn an_edit_changes_what_was_named_and_keeps_the_rest() {
             (preview["dry_run"].as_bool(), edited["version"].as_u64()),
             (Some(true), Some(2))
         );
+        let (_, out, _) = fencepost(&world, &["schedule", "pause", "s"]).await;
+        assert_eq!(out, "s  paused\n");
+        let (_, out, _) = fencepost(&world, &["schedule", "resume", "s", "--tz", "Asia/Tokyo"]).await;
+        assert!(
+            out.starts_with("s  active  next ") && out.ends_with("+09:00\n"),
+            "{out}"
+        );
+        assert_eq!(out.lines().count(), 1);
         assert_eq!(json(&world, &["schedule", "pause", "s"]).await["status"], "paused");
         assert_eq!(json(&world, &["schedule", "list"]).await[0]["status"], "paused");
         assert_eq!(
@@ -156,7 +168,7 @@ fn an_edit_changes_what_was_named_and_keeps_the_rest() {
                 .as_array()
                 .unwrap()
                 .len(),
-            3
+            5
         );
         assert_eq!(json(&world, &["schedule", "delete", "s"]).await["deleted"], true);
     });
@@ -198,6 +210,8 @@ fn a_crontab_is_imported_once() {
         assert_eq!(results, ["setting", "created", "created"], "{first}");
         let again = json(&world, &words).await;
         assert_eq!(again[1]["result"], "exists", "{again}");
+        let dry = json(&world, &[&words[..], &["--dry-run"]].concat()).await;
+        assert_eq!(dry, again, "a dry run sees what is there");
         let list = json(&world, &["schedule", "list"]).await;
         assert_eq!(list.as_array().unwrap().len(), 2);
         let commands = json(
@@ -215,5 +229,69 @@ fn a_crontab_is_imported_once() {
         let job = world.get(&format!("/v1/jobs/{id}")).await.json();
         assert_eq!(job["target"]["type"], "command", "{job}");
         assert!(job["payload_base64"].is_string(), "{job}");
+    });
+}
+
+#[test]
+fn an_import_shows_a_stored_schedule_as_it_is_and_says_what_differs() {
+    run(async {
+        let world = World::new().await;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tab");
+        std::fs::write(&file, "0 4 * * * /usr/bin/true\n").unwrap();
+        let import = ["import", "crontab", file.to_str().unwrap(), "--tz"];
+        let with = |more: &[&'static str]| [&import[..], more].concat();
+        let (code, _, err) = fencepost(&world, &with(&["Europe/Berlin"])).await;
+        assert_eq!(code, 0, "{err}");
+        for more in [&["Asia/Tokyo"][..], &["Asia/Tokyo", "--dry-run"]] {
+            let (code, out, err) = fencepost(&world, &with(more)).await;
+            assert_eq!(code, 5, "{out}{err}");
+            assert!(out.contains("\tdiffers\t") && out.contains("T04:00:00+0"), "{out}");
+            assert!(!out.contains("+09:00"), "the stored zone is shown: {out}");
+            assert!(err.contains("tz is Europe/Berlin there, Asia/Tokyo here"), "{err}");
+            assert!(err.contains("1 differs"), "{err}");
+            let (_, out, _) = fencepost(&world, &[&with(more)[..], &["-o", "json"]].concat()).await;
+            let line = &serde_json::from_str::<Value>(&out).unwrap()[0];
+            let difference = serde_json::json!([{"field": "tz", "stored": "Europe/Berlin", "line": "Asia/Tokyo"}]);
+            assert_eq!((&line["differs"], &line["tz"]), (&difference, &"Europe/Berlin".into()));
+        }
+        let (code, out, err) = fencepost(&world, &with(&["Europe/Berlin", "--dry-run"])).await;
+        assert!(code == 0 && out.contains("\texists\t"), "{out}{err}");
+    });
+}
+
+#[test]
+fn the_newest_jobs_are_listed_first() {
+    run(async {
+        let world = World::new().await;
+        let mut ids = Vec::new();
+        for _ in 0..6 {
+            ids.push(world.make(r#"{"target":{"type":"handler","name":"noop"}}"#).await);
+        }
+        ids.reverse();
+        let (code, out, err) = fencepost(&world, &["job", "list", "--newest", "--limit", "4"]).await;
+        assert_eq!(code, 0, "{err}");
+        let listed: Vec<_> = out.lines().map(|line| line.split('\t').next().unwrap()).collect();
+        assert_eq!(listed, ids[..4]);
+    });
+}
+
+#[test]
+fn a_backfill_before_the_schedule_was_made_says_why_it_makes_nothing() {
+    run(async {
+        let world = World::new().await;
+        let create = ["schedule", "create", "s", "--every", "1h", "--handler", "noop"];
+        assert_eq!(fencepost(&world, &create).await.0, 0);
+        let made = json(&world, &["schedule", "show", "s"]).await["history_from"].clone();
+        let past = ["--from", "2020-01-01T00:00:00Z", "--to", "2020-01-02T00:00:00Z"];
+        let words = [&["schedule", "backfill", "s"], &past[..]].concat();
+        let (code, out, err) = fencepost(&world, &words).await;
+        assert!(code == 0 && out.contains("count\t0"), "{out}{err}");
+        let begins = made.as_str().unwrap();
+        assert!(
+            err.contains(&format!("nothing before {begins} can be made up")),
+            "{err}"
+        );
+        assert_eq!(json(&world, &words).await["begins_at"], made);
     });
 }

@@ -86,7 +86,15 @@ fn jobs_of_a_schedule_are_found_by_its_name() {
             ),
             (Some("s"), Some("run_now"))
         );
-        assert_eq!(walk(&world, "/v1/jobs?schedule=other").await.0.len(), 0);
+        let only_dead = walk(&world, "/v1/jobs?schedule=s&state=dead").await;
+        assert_eq!(only_dead.0.len(), 0, "known, and without such a job");
+        for list in ["/v1/jobs", "/v1/dead", "/v1/uncertain"] {
+            let reply = world.get(&format!("{list}?schedule=typo")).await;
+            assert_eq!(reply.problem(), (404, "schedule_not_found".to_owned()), "{list}");
+            assert_eq!(reply.field(), "schedule");
+        }
+        assert_eq!(world.send("DELETE", "/v1/schedules/s", &[], None).await.status, 200);
+        assert_eq!(walk(&world, "/v1/jobs?schedule=s").await.0, ids, "jobs outlive it");
     });
 }
 

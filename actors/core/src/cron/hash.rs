@@ -22,6 +22,12 @@ impl HashSeed {
     }
 }
 
+/// Whether an expression that is one draws a value.
+pub fn has_h(expression: &str) -> bool {
+    let mut items = expression.split([' ', '\t', ',']);
+    items.any(|item| item.starts_with('H'))
+}
+
 /// The plain item for one that begins with the sign `H`; `None` for any other item.
 pub(super) fn resolve(place: Place, item: &str, seed: HashSeed) -> Result<Option<String>, CronError> {
     let Some(rest) = item.strip_prefix('H') else {

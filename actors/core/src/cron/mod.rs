@@ -26,7 +26,7 @@ mod tests;
 
 pub use error::{CronError, CronErrorKind};
 pub use field::CronField;
-pub use hash::HashSeed;
+pub use hash::{HashSeed, has_h};
 pub use plan::CronPlan;
 pub use rule::CronRule;
 

@@ -71,6 +71,11 @@ impl CronRule {
         &self.plain
     }
 
+    /// Whether the name of its schedule decides some of its times.
+    pub fn has_h(&self) -> bool {
+        super::has_h(&self.text)
+    }
+
     /// What was accepted but may surprise, a sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -168,6 +168,9 @@ pub struct BackfillAnswer {
     pub already_fired: u64,
     /// Left out by the cap.
     pub over_cap: u64,
+    /// The range reaches further back than the schedule does: nothing before this instant can be made up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begins_at: Option<String>,
 }
 
 impl ScheduleAnswer {

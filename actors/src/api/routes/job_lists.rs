@@ -4,6 +4,7 @@
 //! Owns: filters and cursors. Must never: promise a total. Next: `walk.rs`, `gateway.rs`.
 
 use super::jobs::job_not_found;
+use super::schedules::{full_name, schedule_not_found};
 use super::walk::{Walked, no_cursor, walk};
 use crate::api::body::ok;
 use crate::api::dto::job_view::{self, AttemptAnswer, JobAnswer, LogAnswer, RESULTS, STATES, shown_state};
@@ -100,7 +101,10 @@ pub async fn list_jobs(State(shared): State<Arc<Shared>>, mut params: Params) ->
         ..Filter::read(&mut params)?
     };
     let range = match &filter.schedule {
-        Some(name) => JobRange::Slot(Slot::of_schedule(&crate::api::dto::job::fixed_name("default"), name)),
+        Some(name) => {
+            let (tenant, name) = full_name(name.clone());
+            JobRange::Slot(Slot::of_schedule(&tenant, &name))
+        }
         None => JobRange::All,
     };
     list(&shared, range, &filter, params).await
@@ -135,6 +139,7 @@ async fn list(shared: &Shared, range: JobRange, filter: &Filter, mut params: Par
     let after = cursor
         .map(|text| JobId::parse(&text).ok_or_else(no_cursor))
         .transpose()?;
+    let is_first = after.is_none();
     let (items, next) = walk(
         limit,
         after,
@@ -143,10 +148,29 @@ async fn list(shared: &Shared, range: JobRange, filter: &Filter, mut params: Par
         |view| view.job.id,
     )
     .await?;
+    if let Some(name) = filter
+        .schedule
+        .as_ref()
+        .filter(|_| is_first && items.is_empty() && next.is_none())
+    {
+        refuse_unknown(shared, name).await?;
+    }
     Ok(ok(&JobList {
         items,
         next: next.map(|id| id.to_string()),
     }))
+}
+
+/// An empty list of a name that is none is a mistake in the name. Jobs of a deleted schedule are listed.
+async fn refuse_unknown(shared: &Shared, name: &Name) -> Result<(), Refusal> {
+    match shared.gateway.schedule(full_name(name.clone())).await {
+        Ok(Some(_)) | Err(_) => Ok(()),
+        Ok(None) => Err(Refusal {
+            detail: format!("There is no schedule '{name}', and no such job of one that was deleted."),
+            ..schedule_not_found(name)
+        }
+        .at("schedule")),
+    }
 }
 
 /// Attempts of a job that ended.

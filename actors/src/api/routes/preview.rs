@@ -13,6 +13,7 @@ use crate::api::text;
 use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::Response;
+use fencepost_core::cron::has_h;
 use fencepost_core::limits::PREVIEW_COUNT_MAX;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::schedule::{Rule, ScheduleSpec};
@@ -67,7 +68,12 @@ pub struct PreviewAnswer {
     pub ends: bool,
     /// Version of the zone data.
     pub zone_version: String,
+    /// What makes these instants others than those of a schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
+
+const NAMELESS_H: &str = "H is drawn from the schedule's name: send name to see its own times.";
 
 /// Previews a rule without a schedule.
 #[utoipa::path(post, path = "/v1/preview", tag = "schedules", request_body = PreviewBody,
@@ -80,16 +86,21 @@ pub async fn preview(
     params.end()?;
     let now = shared.gateway.now();
     let mut fields = Fields::of(body, "")?;
-    let name = fields
-        .name("name")?
-        .unwrap_or_else(|| crate::api::dto::job::fixed_name("preview"));
+    let given = fields.name("name")?;
+    let is_nameless = given.is_none();
+    let name = given.unwrap_or_else(|| crate::api::dto::job::fixed_name("preview"));
     let rule = read_rule(&mut fields, &name, now)?;
     let bounds = read_bounds(&mut fields)?;
     let after = fields.instant("after")?.unwrap_or(now);
     let count = fields.whole("n", 1..=u64::from(PREVIEW_COUNT_MAX))?.unwrap_or(10);
     fields.end()?;
     let spec = bounds.around(rule);
-    Ok(ok(&instants(&spec, after, count as usize)?))
+    let mut answer = instants(&spec, after, count as usize)?;
+    let draws = |expressions: &[Arc<str>]| expressions.iter().any(|expression| has_h(expression));
+    if is_nameless && matches!(&spec.rule, Rule::Cron { expressions, .. } if draws(expressions)) {
+        answer.note = Some(NAMELESS_H.to_owned());
+    }
+    Ok(ok(&answer))
 }
 
 /// Previews a schedule that is there, from now on by default.
@@ -125,6 +136,7 @@ fn instants(spec: &ScheduleSpec, after: StoreTime, count: usize) -> Result<Previ
         ends: items.len() < count,
         items,
         zone_version: fencepost_core::zone::ZoneVersion::bundled().to_string(),
+        note: None,
     })
 }
 

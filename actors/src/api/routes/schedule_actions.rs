@@ -142,6 +142,9 @@ pub async fn backfill(
         request: request_number(&shared, &headers)?,
         dry_run: asked.dry_run,
     };
+    let known = shared.gateway.schedule(full_name(name.clone())).await.ok().flatten();
+    let history_at = known.map(|facts| facts.view.cursor.history_at);
+    let begins_at = history_at.filter(|begin| asked.from < *begin);
     match call(&shared, name, request).await? {
         ScheduleReply::Backfill {
             count,
@@ -154,6 +157,7 @@ pub async fn backfill(
             nominal_at: instants.into_iter().map(text::instant).collect(),
             already_fired,
             over_cap,
+            begins_at: begins_at.map(text::instant),
         })),
         ScheduleReply::Schedule(_)
         | ScheduleReply::Deleted

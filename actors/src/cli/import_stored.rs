@@ -1,0 +1,182 @@
+//! A line of a crontab beside the schedule of its name that is there already.
+//!
+//! Owns: what a crontab line speaks of, and how the stored schedule says it otherwise. Must never: change
+//! either, or show what a variable or an input holds. Next: `import.rs`.
+
+use super::output::{cell, one_line};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A field that the two say differently; what is not set has no text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// In the definition, with dots.
+    pub field: String,
+    /// What holds on the server.
+    pub stored: Option<String>,
+    /// What the line says.
+    pub line: Option<String>,
+}
+
+/// Characters of a value that are shown.
+const SHOWN_CHARS_MAX: usize = 80;
+
+/// Fields that are compared as they stand, with what holds when they are not set.
+const PLAIN: &[(&str, &str)] = &[
+    ("tz", "UTC"),
+    ("jitter", "0s"),
+    ("job.target.type", ""),
+    ("job.target.directory", ""),
+];
+
+/// What a stored definition says otherwise than the definition that a line would make.
+pub fn differences(line: &Value, stored: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let mut compare = |field: &str, [stored, line]: [String; 2]| {
+        if stored != line {
+            let shown = |text: String| Some(clip(&text)).filter(|text| !text.is_empty());
+            found.push(Difference {
+                field: field.to_owned(),
+                stored: shown(stored),
+                line: shown(line),
+            });
+        }
+    };
+    compare("cron", [stored, line].map(|of| words(of, "cron")));
+    for (field, unset) in PLAIN {
+        compare(field, [stored, line].map(|of| text_or(of, field, unset)));
+    }
+    compare("job.target.argv", [stored, line].map(|of| words(of, "job.target.argv")));
+    for name in variables(line).union(&variables(stored)) {
+        let field = format!("job.target.env.{name}");
+        let values = [stored, line].map(|of| at(of, "job.target.env").and_then(|env| env.get(name)));
+        compare(&field, hidden(values[0].cloned(), values[1].cloned()));
+    }
+    let inputs = [stored, line].map(input);
+    let [stored_input, line_input] = inputs.map(|input| input.map(Value::from));
+    compare("job.payload", hidden(stored_input, line_input));
+    found
+}
+
+/// What differs, for people.
+pub fn text_of(differences: &[Difference]) -> String {
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+    let one = |difference: &Difference| {
+        let (stored, line) = (value(&difference.stored), value(&difference.line));
+        format!("{} is {stored} there, {line} here", difference.field)
+    };
+    differences.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn at<'a>(value: &'a Value, field: &str) -> Option<&'a Value> {
+    field.split('.').try_fold(value, |value, key| value.get(key))
+}
+
+fn text_or(value: &Value, field: &str, unset: &str) -> String {
+    let path: Vec<_> = field.split('.').collect();
+    Some(cell(value, &path))
+        .filter(|text| !text.is_empty())
+        .unwrap_or_else(|| unset.to_owned())
+}
+
+/// One text, or a list of them: the same if there is one.
+fn words(value: &Value, field: &str) -> String {
+    match at(value, field) {
+        Some(Value::Array(words)) => {
+            let texts: Vec<_> = words.iter().filter_map(Value::as_str).collect();
+            // Shown as blanks; words with blanks are others.
+            texts.join("\u{1f}")
+        }
+        Some(Value::String(text)) => text.clone(),
+        _ => String::new(),
+    }
+}
+
+fn variables(value: &Value) -> BTreeSet<String> {
+    let env = at(value, "job.target.env").and_then(Value::as_object);
+    env.into_iter().flatten().map(|(name, _)| name.clone()).collect()
+}
+
+/// The input's bytes, in base64.
+fn input(definition: &Value) -> Option<String> {
+    let job = definition.get("job")?;
+    match (job.get("payload_base64"), job.get("payload")) {
+        (Some(Value::String(text)), _) => Some(text.clone()),
+        (_, Some(payload)) if !payload.is_null() => Some(STANDARD.encode(payload.to_string())),
+        _ => None,
+    }
+}
+
+/// Words for two values that nobody shall read.
+fn hidden(stored: Option<Value>, line: Option<Value>) -> [String; 2] {
+    match (stored, line) {
+        (Some(stored), Some(line)) if stored != line => ["another one".to_owned(), "this one".to_owned()],
+        (Some(_), None) => ["set".to_owned(), String::new()],
+        (None, Some(_)) => [String::new(), "set".to_owned()],
+        _ => [String::new(), String::new()],
+    }
+}
+
+fn clip(text: &str) -> String {
+    let text = one_line(text);
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some(_) => text.chars().take(SHOWN_CHARS_MAX - 1).chain(['…']).collect(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn line() -> Value {
+        json!({
+            "cron": "0 4 * * *", "tz": "Europe/Berlin",
+            "job": { "target": { "type": "command", "argv": ["/bin/sh", "-c", "x"], "env": { "A": "1" } } },
+        })
+    }
+
+    /// The same, as a server answers it.
+    fn stored() -> Value {
+        json!({
+            "cron": ["0 4 * * *"], "tz": "Europe/Berlin", "gap": "next-valid", "jitter": "0s", "misfire": "skip",
+            "job": {
+                "target": { "type": "command", "argv": ["/bin/sh", "-c", "x"], "shell": false, "env": { "A": "1" } },
+                "retry": { "attempts": 1 },
+            },
+        })
+    }
+
+    #[test]
+    fn what_a_line_does_not_speak_of_is_no_difference() {
+        assert_eq!(differences(&line(), &stored()), []);
+    }
+
+    #[test]
+    fn each_field_that_a_line_speaks_of_is_compared() {
+        let mut stored = stored();
+        stored["tz"] = json!("UTC");
+        stored["jitter"] = json!("1m");
+        stored["job"]["target"]["argv"] = json!(["/bin/sh", "-c", "y"]);
+        stored["job"]["target"]["env"] = json!({ "A": "s3cr3t", "B": "2" });
+        stored["job"]["payload"] = json!("in");
+        let found = differences(&line(), &stored);
+        let fields: Vec<_> = found.iter().map(|one| one.field.as_str()).collect();
+        let expected = [
+            "tz",
+            "jitter",
+            "job.target.argv",
+            "job.target.env.A",
+            "job.target.env.B",
+            "job.payload",
+        ];
+        assert_eq!(fields, expected);
+        let text = text_of(&found);
+        assert!(text.starts_with("tz is UTC there, Europe/Berlin here; "), "{text}");
+        assert!(text.contains("job.target.env.B is set there, not set here"), "{text}");
+        assert!(!text.contains("s3cr3t"), "{text}");
+    }
+}
