@@ -19,6 +19,24 @@ pub(crate) fn evaluated(name: &Name) {
     }
 }
 
+/// A bound that is not kept, so that the tests of it can be seen to notice.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unbounded {
+    /// Backlogs of a schedule are never merged.
+    Backlogs,
+    /// A step's budget of decisions is never spent.
+    Budget,
+    /// The bytes of what a step fires are not counted.
+    Bytes,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Which one, in tests of this thread.
+    pub(crate) static UNBOUNDED: std::cell::Cell<Option<Unbounded>> = const { std::cell::Cell::new(None) };
+}
+
 #[cfg(test)]
 static INSTANT_HOOK: OnceLock<fn(crate::time::StoreTime)> = OnceLock::new();
 

@@ -80,7 +80,7 @@ impl Unfinished {
     }
 
     /// All is durable: from now on it is a store.
-    pub(super) fn finish(self) -> Result<(), StartError> {
+    pub(super) fn finish(&self) -> Result<(), StartError> {
         self.folder.remove(&self.work.marker(&self.folder))
     }
 

@@ -1,5 +1,6 @@
 //! Backup, and a restore that cannot repeat what the lost tail may have done (F11).
 
+use super::super::restore::{LEFT_OUT, LeftOut};
 use super::*;
 use fencepost_core::ids::Generation;
 use fencepost_core::job::{Delivery, Job, JobState, Place};
@@ -116,6 +117,11 @@ async fn f11_a_restore_raises_generation_and_epochs_and_parks_at_most_once_jobs(
     assert_eq!((done.generation, done.parked, done.unreadable), (Generation(5), 2, 0));
     let store = started(&back);
     assert_eq!(store.identity().store, 77);
+    let cell = row(&store, &RowKey::Cell).await;
+    assert!(
+        matches!(&cell, Some(Row::Cell(row)) if row.generation == Generation(5)),
+        "the generation did not rise: {cell:?}"
+    );
     for (number, expected) in [
         (1, (JobState::Uncertain, 2)),
         (2, (JobState::Uncertain, 2)),
@@ -133,7 +139,7 @@ async fn f11_a_restore_raises_generation_and_epochs_and_parks_at_most_once_jobs(
         row(&store, &RowKey::Wait(shard(), StoreTime(NOW - 1), id(2))).await,
         None
     );
-    assert_eq!(store.epoch(SCOPE).await, Ok(Epoch(2)));
+    assert_eq!(store.epoch(SCOPE).await, Ok(Epoch(2)), "an epoch did not rise");
     let stale = store.commit(commit(Epoch(1), 2, &[letter(1, 1)], true)).await;
     assert_eq!(stale, Committed::Stale);
     open(&store, 2).await;
@@ -236,6 +242,48 @@ async fn f11_a_restore_that_ends_between_any_two_steps_leaves_nothing_that_opens
     );
     assert_eq!(started(&back).identity().store, 77);
     assert!(matches!(restored(&folder, &back, 0), Err(BackupError::Occupied(_))));
+}
+
+/// Each thing that a restore must do is left out once; one of the tests above must fail, and say why.
+#[test]
+fn f11_a_restore_that_leaves_something_undone_is_caught() {
+    for (left_out, test, says) in [
+        (
+            LeftOut::Parking,
+            f11_a_restore_raises_generation_and_epochs_and_parks_at_most_once_jobs as fn(),
+            "(Generation(5), 0, 0)",
+        ),
+        (
+            LeftOut::Generation,
+            f11_a_restore_raises_generation_and_epochs_and_parks_at_most_once_jobs,
+            "the generation did not rise",
+        ),
+        (
+            LeftOut::Epochs,
+            f11_a_restore_raises_generation_and_epochs_and_parks_at_most_once_jobs,
+            "an epoch did not rise",
+        ),
+        (
+            LeftOut::Holding,
+            f11_a_restore_holds_schedules_whose_jobs_run_at_most_once,
+            "nightly",
+        ),
+        (
+            LeftOut::Mark,
+            f11_a_restore_that_ends_between_any_two_steps_leaves_nothing_that_opens,
+            "Option::unwrap()",
+        ),
+    ] {
+        LEFT_OUT.set(Some(left_out));
+        let caught = std::panic::catch_unwind(test);
+        LEFT_OUT.set(None);
+        let why = caught.expect_err("nothing noticed");
+        let why = why.downcast_ref::<String>().cloned().unwrap_or_else(|| {
+            let text = why.downcast_ref::<&str>();
+            text.map_or_else(String::new, |text| (*text).to_owned())
+        });
+        assert!(why.contains(says), "{left_out:?}: {why}");
+    }
 }
 
 #[tokio::test]

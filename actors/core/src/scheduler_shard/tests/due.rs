@@ -141,14 +141,14 @@ fn a_count_a_start_and_an_end_bound_a_schedule() {
 }
 
 #[test]
-fn no_step_fires_more_than_its_budget_and_the_next_follows_at_once() {
+pub(super) fn no_step_fires_more_than_its_budget_and_the_next_follows_at_once() {
     let mut world = World::unchecked(NOON);
     for k in 0..FIRES_PER_STEP_MAX + 10 {
         world.create(&format!("s{k}"), cron("* * * * *"));
     }
     world.jump(at(NOON + MINUTE));
     world.tick();
-    assert_eq!(world.jobs.len(), FIRES_PER_STEP_MAX);
+    assert_eq!(world.jobs.len(), FIRES_PER_STEP_MAX, "fires of one step");
     assert_eq!(world.machine.next_wake().mono, Some(world.now.mono));
     world.tick();
     assert_eq!(world.jobs.len(), FIRES_PER_STEP_MAX + 10);

@@ -139,7 +139,7 @@ fn f24_all_keeps_the_newest_and_skips_the_rest_as_one_span() {
 }
 
 #[test]
-fn f24_backlogs_are_bounded() {
+pub(super) fn f24_backlogs_are_bounded() {
     let mut world = World::new(NOON);
     world.create(
         "report",
@@ -150,7 +150,7 @@ fn f24_backlogs_are_bounded() {
         world.run(NOON + outage * HOUR + 30);
         world.audited("report");
     }
-    assert_eq!(world.backlogs().len(), BACKLOG_SPANS_MAX);
+    assert_eq!(world.backlogs().len(), BACKLOG_SPANS_MAX, "backlogs are merged");
     assert!(world.count("report", SkippedCap) > 0);
 }
 

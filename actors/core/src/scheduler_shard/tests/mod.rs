@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod backfill;
+mod bounds;
 mod changes;
 mod clock;
 mod due;

@@ -106,7 +106,7 @@ fn on_a_full_disk_what_asks_for_a_new_row_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn f33_the_fires_of_one_step_are_bounded_by_bytes() {
+pub(super) fn f33_the_fires_of_one_step_are_bounded_by_bytes() {
     let mut world = World::new(NOON);
     let mut spec = cron("* * * * *");
     let mut job = (*spec.job).clone();
