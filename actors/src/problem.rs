@@ -265,19 +265,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_refusal_has_one_row_with_a_status_of_its_own() {
-        let kinds = [
-            RefusalKind::Invalid,
-            RefusalKind::NotFound,
-            RefusalKind::Forbidden,
-            RefusalKind::Conflict,
-            RefusalKind::Precondition,
-            RefusalKind::KeyReused,
-            RefusalKind::TooLarge,
-            RefusalKind::Limited,
-            RefusalKind::Unavailable,
-            RefusalKind::StorageFull,
-        ];
-        for kind in kinds {
+        for kind in RefusalKind::ALL {
             assert_eq!(MAPPINGS.iter().filter(|m| m.kind == kind).count(), 1, "{kind:?}");
         }
         for mapping in MAPPINGS {

@@ -30,6 +30,46 @@ pub enum RefusalKind {
     StorageFull,
 }
 
+impl RefusalKind {
+    /// Every kind, in the order that nodes number them by when they send one: a new kind comes last.
+    pub const ALL: [RefusalKind; 10] = [
+        RefusalKind::Invalid,
+        RefusalKind::NotFound,
+        RefusalKind::Forbidden,
+        RefusalKind::Conflict,
+        RefusalKind::Precondition,
+        RefusalKind::KeyReused,
+        RefusalKind::TooLarge,
+        RefusalKind::Limited,
+        RefusalKind::Unavailable,
+        RefusalKind::StorageFull,
+    ];
+}
+
+// The list holds every kind, each at its own place; a kind after the last one fails to compile here.
+const _: () = {
+    let mut rest: &[RefusalKind] = &RefusalKind::ALL;
+    let mut place = 0;
+    while let [first, others @ ..] = rest {
+        assert!(*first as usize == place);
+        place += 1;
+        rest = others;
+    }
+    let [.., last] = RefusalKind::ALL;
+    match last {
+        RefusalKind::Invalid
+        | RefusalKind::NotFound
+        | RefusalKind::Forbidden
+        | RefusalKind::Conflict
+        | RefusalKind::Precondition
+        | RefusalKind::KeyReused
+        | RefusalKind::TooLarge
+        | RefusalKind::Limited
+        | RefusalKind::Unavailable => panic!("the last kind is not on the list"),
+        RefusalKind::StorageFull => {}
+    }
+};
+
 /// A clear no: stable code, place, next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {

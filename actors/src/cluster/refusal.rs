@@ -9,25 +9,11 @@ use fencepost_storage::wire::{In, Out, WireError};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-const KINDS: [RefusalKind; 10] = [
-    RefusalKind::Invalid,
-    RefusalKind::NotFound,
-    RefusalKind::Forbidden,
-    RefusalKind::Conflict,
-    RefusalKind::Precondition,
-    RefusalKind::KeyReused,
-    RefusalKind::TooLarge,
-    RefusalKind::Limited,
-    RefusalKind::Unavailable,
-    RefusalKind::StorageFull,
-];
-
 /// Codes that came from other nodes; they live as long as the process, and there are few.
 static CODES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 pub(super) fn put(out: &mut Out<'_>, refusal: &Refusal) {
-    let kind = KINDS.iter().position(|kind| *kind == refusal.kind).unwrap_or(0);
-    out.put(kind as u64).text(refusal.code);
+    out.put(refusal.kind as u64).text(refusal.code);
     out.option(refusal.field.as_deref(), |out, field| {
         out.text(short(field));
     });
@@ -43,7 +29,7 @@ fn short(text: &str) -> &str {
 pub(super) fn take(input: &mut In<'_>) -> Result<Refusal, WireError> {
     let kind = usize::try_from(input.take::<u64>()?)
         .ok()
-        .and_then(|kind| KINDS.get(kind).copied());
+        .and_then(|kind| RefusalKind::ALL.get(kind).copied());
     Ok(Refusal {
         kind: kind.ok_or(WireError::Illegal("kind of refusal"))?,
         code: known(input.str(64, "code")?),
