@@ -42,6 +42,8 @@ mod opening;
 mod requests;
 #[path = "node/room.rs"]
 mod room;
+#[path = "support/stoppable.rs"]
+mod stoppable;
 
 use requests::{ask, create, every, fresh, item, name, run, spec, view};
 

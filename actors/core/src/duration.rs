@@ -3,10 +3,9 @@
 //! Owns: the parser and the formatter, which reads back. Must never: accept months or years, whose
 //! length depends on the calendar, or guess at what a bare number counts.
 
+use crate::limits::DURATION_BYTES_MAX;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::time::{Span, StoreTime};
-
-const TEXT_BYTES_MAX: usize = 64;
 
 /// Name and microseconds of each unit, longest first.
 const UNITS: &[(&str, u64)] = &[
@@ -76,10 +75,10 @@ pub fn parse(text: &str) -> Result<Span, DurationError> {
     let shown = || {
         text.chars()
             .filter(|c| !c.is_control())
-            .take(TEXT_BYTES_MAX)
+            .take(DURATION_BYTES_MAX)
             .collect::<String>()
     };
-    let plain = text.len() <= TEXT_BYTES_MAX && text.is_ascii() && !text.is_empty();
+    let plain = text.len() <= DURATION_BYTES_MAX && text.is_ascii() && !text.is_empty();
     let read = match text.strip_prefix('P') {
         _ if !plain => Err(DurationError::Form as MakeError),
         Some(rest) => iso(rest),

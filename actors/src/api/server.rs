@@ -13,8 +13,8 @@ use crate::net::rt::{HyperIo, HyperTimer};
 use crate::problem::plain;
 use crate::targets::TargetsConfig;
 use fencepost_core::limits::{
-    BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADER_COUNT_MAX, HTTP_BODIES_BYTES_MAX, HTTP_BODY_MS, HTTP_CONNECTION_COUNT_MAX,
-    HTTP_HEAD_MS, HTTP_STALL_MS,
+    BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADER_COUNT_MAX, HTTP_ACCEPT_PAUSE_MS, HTTP_BODIES_BYTES_MAX, HTTP_BODY_MS,
+    HTTP_CONNECTION_COUNT_MAX, HTTP_HEAD_MS, HTTP_STALL_MS,
 };
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use hyper::rt::Timer as _;
@@ -181,7 +181,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 }
 
 /// After a failed accept (out of file handles, say).
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(HTTP_ACCEPT_PAUSE_MS);
 
 async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
     let permit = Arc::clone(slots).acquire_owned().await.map_err(std::io::Error::other)?;

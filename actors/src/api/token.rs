@@ -73,14 +73,12 @@ pub use file::{read_or_make, read_or_make_token, read_token};
 mod file {
     use super::{TOKEN_FILE, token_text};
     use crate::problem::plain;
+    use fencepost_core::limits::TOKEN_FILE_BYTES_MAX;
     use fencepost_core::refusal::{Refusal, RefusalKind};
     use std::fs::{File, OpenOptions};
     use std::io::{ErrorKind, Read, Write};
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     use std::path::Path;
-
-    /// Bytes of a token file; more is none of ours.
-    const TOKEN_FILE_BYTES_MAX: u64 = 4_096;
 
     fn refuse(code: &'static str, detail: String, hint: impl Into<String>) -> Refusal {
         Refusal::new(RefusalKind::Forbidden, code, detail, hint)

@@ -11,6 +11,7 @@ use crate::problem::{Exit, OUTCOME_UNKNOWN, Problem, plain};
 use clap::Args;
 use fencepost_core::duration;
 use fencepost_core::ids::Token;
+use fencepost_core::limits::CLI_ANSWER_BYTES_MAX;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, USER_AGENT};
@@ -23,8 +24,6 @@ use std::time::Duration;
 pub const SERVER_DEFAULT: &str = "http://127.0.0.1:4480";
 /// The data folder when nobody says otherwise.
 pub use crate::config::table::DATA_DEFAULT;
-/// Bytes of an answer that the command line takes.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// How to reach a server.
 #[derive(Clone, Debug, Args)]
@@ -241,7 +240,7 @@ impl Client {
             .map_err(|error| error.to_string())?;
         let response = sender.send_request(request).await.map_err(text)?;
         let (head, body) = response.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES_MAX)
+        let body = Limited::new(body, CLI_ANSWER_BYTES_MAX)
             .collect()
             .await
             .map_err(|error| error.to_string())?;

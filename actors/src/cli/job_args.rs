@@ -10,6 +10,7 @@ use crate::problem::Exit;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueEnum};
+use fencepost_core::limits::CLI_FILE_BYTES_MAX;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeMap;
@@ -212,9 +213,6 @@ impl JobArgs {
     }
 }
 
-/// Bytes of a file that a command takes.
-const FILE_BYTES_MAX: u64 = 64 << 20;
-
 /// Reads a file, or standard input for `-`.
 ///
 /// # Errors
@@ -222,13 +220,13 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 pub fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
-        true => std::io::stdin().lock().take(FILE_BYTES_MAX).read_to_end(&mut bytes),
-        false => std::fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)),
+        true => std::io::stdin().lock().take(CLI_FILE_BYTES_MAX).read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|file| file.take(CLI_FILE_BYTES_MAX).read_to_end(&mut bytes)),
     };
     match read {
-        Ok(count) if (count as u64) < FILE_BYTES_MAX => Ok(bytes),
+        Ok(count) if (count as u64) < CLI_FILE_BYTES_MAX => Ok(bytes),
         Ok(_) => {
-            let detail = format!("The file {} is larger than {FILE_BYTES_MAX} bytes.", path.display());
+            let detail = format!("The file {} is larger than {CLI_FILE_BYTES_MAX} bytes.", path.display());
             Err(Failure::new(
                 Exit::Invalid,
                 "file_too_large",

@@ -9,7 +9,8 @@ use fencepost_core::ids::{Incarnation, JobId, ShardId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::{CancelAnswer, CreateItem, Created, Settlement};
 use fencepost_core::limits::{
-    BATCH_JOBS_MAX, FRAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, PAGE_ITEMS_MAX, REMOTE_TEXT_BYTES_MAX, ROW_BYTES_MAX,
+    BATCH_JOBS_MAX, FRAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KEY_BYTES_MAX, PAGE_ITEMS_MAX, REMOTE_TEXT_BYTES_MAX,
+    ROW_BYTES_MAX,
 };
 use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
@@ -19,7 +20,6 @@ use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView};
 use fencepost_core::time::StoreTime;
 use fencepost_storage::codec::{RowError, decode_row, encode_row, put_job_spec, state_number, state_of, take_job_spec};
 use fencepost_storage::keys::key_bytes;
-use fencepost_storage::rules::KEY_BYTES_MAX;
 use fencepost_storage::wire::{In, Out, WireError};
 use std::sync::Arc;
 

@@ -7,6 +7,7 @@ use super::mistake::Wrong;
 use super::nearest::nearest;
 use crate::targets::address::AddressRange;
 use fencepost_core::duration;
+use fencepost_core::limits::SECRET_BYTES_MIN;
 use fencepost_core::name::Name;
 use fencepost_core::time::Span;
 use std::ffi::OsStr;
@@ -92,9 +93,6 @@ impl fmt::Debug for Hidden {
         f.write_str("hidden")
     }
 }
-
-/// Fewest bytes of a secret, as in its file.
-const SECRET_BYTES_MIN: usize = 16;
 
 /// A text of someone else's, fit to be shown.
 pub(super) fn shown(text: &str) -> String {

@@ -2,15 +2,14 @@
 //!
 //! Owns: how far a typing mistake reaches. Must never: guess at something far away.
 
-/// Longest word that is compared.
-const WORD_CHARS_MAX: usize = 64;
+use fencepost_core::limits::CONFIG_WORD_CHARS_MAX;
 
 /// The nearest of these words: at most a third of the letters differ.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |word: &str| word.to_lowercase().replace('-', "_");
     let meant = plain(word);
-    let length = meant.chars().take(WORD_CHARS_MAX + 1).count();
-    if length > WORD_CHARS_MAX {
+    let length = meant.chars().take(CONFIG_WORD_CHARS_MAX + 1).count();
+    if length > CONFIG_WORD_CHARS_MAX {
         return None;
     }
     let far = |known: &&str| strsim::damerau_levenshtein(&meant, &plain(known));

@@ -11,7 +11,7 @@ use crate::mesh::link::{self, Link};
 use crate::mesh::peer::Peer;
 use crate::net::rt;
 use crate::problem::plain;
-use fencepost_core::limits::{GREETING_BYTES_MAX, GREETING_MS, LINK_COUNT_MAX};
+use fencepost_core::limits::{GREETING_BYTES_MAX, GREETING_MS, LINK_ACCEPT_PAUSE_MS, LINK_COUNT_MAX};
 use fencepost_core::time::Span;
 use futures_util::future::{Either, select};
 use std::io;
@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 /// Pause after a connection could not be accepted: out of file handles, say.
-const ACCEPT_PAUSE: Span = Span::from_millis(100);
+const ACCEPT_PAUSE: Span = Span::from_millis(LINK_ACCEPT_PAUSE_MS);
 
 /// A bound listener that takes no connection yet.
 pub struct MeshListener {

@@ -18,6 +18,7 @@ use crate::shell::shard_actor::ShardActor;
 use actix::Addr;
 use actix::prelude::SendError;
 use fencepost_core::ids::{Generation, Scope, ShardId, ShardMap};
+use fencepost_core::limits::{SHARD_PROBE_MS, STORE_PROBE_MS};
 use fencepost_core::row::CellRow;
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_storage::store::{Stated, StoreError};
@@ -52,9 +53,9 @@ pub struct NodeGateway {
 }
 
 /// A shard that has not answered a probe by then is not well.
-const PROBE_MAX: Span = Span::from_secs(5);
+const PROBE_MAX: Span = Span::from_millis(SHARD_PROBE_MS);
 /// The store is away when it has not said its time by then.
-const STORE_MAX: Span = Span::from_secs(2);
+const STORE_MAX: Span = Span::from_millis(STORE_PROBE_MS);
 
 /// What a look at the store and the shards saw.
 pub(crate) struct Seen {

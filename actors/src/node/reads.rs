@@ -12,6 +12,7 @@ use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::{Incarnation, JobId, ShardId, ShardMap, Slot};
 use fencepost_core::job::{AttemptRecord, JobState};
 use fencepost_core::limits;
+use fencepost_core::limits::WAIT_LOOK_PAUSE_MS;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::row::{AttemptsRow, QuarantineRow, Row, RowKey};
@@ -45,7 +46,7 @@ async fn read_from<T>(
 }
 
 /// Pause between two looks at a job that another node runs.
-const LOOK_PAUSE: Span = Span::from_millis(100);
+const LOOK_PAUSE: Span = Span::from_millis(WAIT_LOOK_PAUSE_MS);
 
 impl NodeGateway {
     /// Nobody tells of what happens on another node: the row is read again and again.

@@ -11,14 +11,14 @@ use crate::shell::shard_actor::ShardActor;
 use actix::Addr;
 use actix::prelude::SendError;
 use fencepost_core::lease_manager::io::CreateItem;
-use fencepost_core::limits::{FOLLOW_MS, RESEND_MS};
+use fencepost_core::limits::{CREATION_REFUSED_MS, FOLLOW_MS, RESEND_MS, RESEND_PAUSE_MS};
 use fencepost_core::refusal::{Refusal, RefusalKind};
-use fencepost_core::time::Span;
+use fencepost_core::time::{Monotonic, Span};
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
 /// Between two sendings.
-const RESEND_PAUSE: Span = Span::from_millis(50);
+const RESEND_PAUSE: Span = Span::from_millis(RESEND_PAUSE_MS);
 
 /// Sends a request to a shard.
 pub(super) fn send(owner: &Addr<ShardActor>, request: ShardRequest) -> Answer<ShardReply> {
@@ -36,11 +36,14 @@ pub(super) fn send_until_known(
     clock: &SharedClock,
     items: Vec<CreateItem>,
 ) -> Answer<ShardReply> {
+    let refused_at = clock.mono() + Span::from_millis(CREATION_REFUSED_MS);
     let sent = send(owner, ShardRequest::CreateJobs(items.clone()));
     let (owner, clock) = (owner.clone(), clock.clone());
     Box::pin(async move {
         match sent.await {
-            Err(refusal) if refusal.code == outcome_unknown().code => send_again(&owner, &clock, items).await,
+            Err(refusal) if refusal.code == outcome_unknown().code => {
+                send_again(&owner, &clock, items, refused_at).await
+            }
             answered => answered,
         }
     })
@@ -82,9 +85,13 @@ async fn send_again(
     owner: &Addr<ShardActor>,
     clock: &SharedClock,
     mut items: Vec<CreateItem>,
+    refused_at: Monotonic,
 ) -> Result<ShardReply, Refusal> {
     items.iter_mut().for_each(|item| item.resent = true);
-    let until = clock.mono() + Span::from_millis(RESEND_MS);
+    let now = clock.mono();
+    let until = now + Span::from_millis(RESEND_MS);
+    // Whoever waited for longer than that waited for an owner, not for a store that is away.
+    let until = if now < refused_at { until.min(refused_at) } else { until };
     loop {
         clock.sleep(RESEND_PAUSE).await;
         let left = until.since(clock.mono());

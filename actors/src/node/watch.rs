@@ -6,10 +6,11 @@
 use crate::net::rt;
 use crate::node::gateway::NodeGateway;
 use crate::node::notes::Notes;
+use fencepost_core::limits::NODE_WATCH_MS;
 use fencepost_core::time::Span;
 use std::sync::Arc;
 
-const PAUSE: Span = Span::from_secs(1);
+const PAUSE: Span = Span::from_millis(NODE_WATCH_MS);
 
 /// Looks every second, for as long as the gateway lives.
 pub(super) fn watch(gateway: &Arc<NodeGateway>, notes: Arc<dyn Notes>) {

@@ -21,6 +21,7 @@ use crate::process::say::say;
 use crate::process::serve::Refused;
 use crate::process::signals::Signals;
 use crate::shell::fetch::SharedStore;
+use fencepost_core::limits::STORE_START_PAUSE_MS;
 use fencepost_core::name::Name;
 use fencepost_core::time::Span;
 use fencepost_storage::remote::RemoteStore;
@@ -32,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 /// Pause before a store that does not answer yet is asked again.
-const ASK_PAUSE: Span = Span::from_millis(200);
+const ASK_PAUSE: Span = Span::from_millis(STORE_START_PAUSE_MS);
 
 /// What a node needs for connections.
 pub(super) struct Connections {

@@ -22,6 +22,7 @@ use crate::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
 use crate::telemetry::console::ConsoleNotes;
 use crate::telemetry::logging::{self, LogFormat, LogNotes};
 use crate::telemetry::metrics::{self, MetricNotes};
+use fencepost_core::limits::STOP_START_MS;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fencepost_storage::fjall_store::{FjallStore, NewStore, Options, glance};
@@ -61,7 +62,7 @@ pub struct ServeOptions {
 }
 
 /// How long a start that was told to stop may go on; by then its store is away, and so is all it began.
-const STOP_START_MAX: Span = Span::from_secs(2);
+const STOP_START_MAX: Span = Span::from_millis(STOP_START_MS);
 
 /// Which roles a process has.
 #[derive(Clone, Debug, PartialEq, Eq)]

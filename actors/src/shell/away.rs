@@ -9,13 +9,14 @@ use crate::shell::inbox::Waiting;
 use crate::shell::messages::{FromWorker, outcome_unknown};
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use fencepost_core::limits::{ANSWER_PATIENCE_MS, STORE_AWAY_MS};
 use fencepost_core::time::Span;
 use std::collections::VecDeque;
 
 /// The store is away when a question has waited this long.
-const AWAY_AFTER: Span = Span::from_millis(400);
+const AWAY_AFTER: Span = Span::from_millis(STORE_AWAY_MS);
 /// Callers are told that the end of their request is not known when its batch has waited this long.
-pub(super) const ANSWER_PATIENCE: Span = Span::from_millis(1_200);
+pub(super) const ANSWER_PATIENCE: Span = Span::from_millis(ANSWER_PATIENCE_MS);
 
 impl ShardActor {
     /// Looks later whether this question is answered.

@@ -12,7 +12,7 @@ use crate::shell::log::Sealed;
 use crate::shell::shard_actor::{REOPEN_FIRST, ShardActor};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::ids::{BatchNo, Scope};
-use fencepost_core::limits::BATCH_FLIGHTS_MAX;
+use fencepost_core::limits::{BATCH_FLIGHTS_MAX, COMMIT_RESEND_CAP_MS, COMMIT_RESEND_FIRST_MS};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::refusal::storage_full;
 use fencepost_core::row::Row;
@@ -23,9 +23,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// First pause before a batch is sent again.
-const RESEND_FIRST: Span = Span::from_millis(20);
+const RESEND_FIRST: Span = Span::from_millis(COMMIT_RESEND_FIRST_MS);
 /// Longest pause before a batch is sent again.
-const RESEND_CAP: Span = Span::from_secs(1);
+const RESEND_CAP: Span = Span::from_millis(COMMIT_RESEND_CAP_MS);
 
 /// A batch that was sent and is not settled.
 pub(super) struct Flight {

@@ -15,6 +15,7 @@ use crate::shell::overlay::Overlay;
 use crate::shell::shard_actor::{Ending, REOPEN_CAP, ShardActor};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::ids::{BatchNo, Scope, ShardOwner};
+use fencepost_core::limits::{CLOCK_HELD_PACE_MS, DOUBT_PACE_MS, STATED_FRESH_MS};
 use fencepost_core::machine::{Out, Wake};
 use fencepost_core::scheduler_shard::OpenRefused;
 use fencepost_core::shard::{Shard, ShardEffect, ShardFacts, ShardInput};
@@ -24,11 +25,11 @@ use futures_util::FutureExt;
 use std::collections::VecDeque;
 
 /// How old a stated time may be for a step to use it.
-const STATED_FRESH: Span = Span::from_millis(1);
+const STATED_FRESH: Span = Span::from_millis(STATED_FRESH_MS);
 /// How often the store's clock is asked again while it is in doubt.
-const DOUBT_POLL: Span = Span::from_secs(1);
+const DOUBT_POLL: Span = Span::from_millis(DOUBT_PACE_MS);
 /// Longest pause between questions while the store's clock stands still (held after a step back, F20).
-const HELD_POLL: Span = Span::from_secs(1);
+const HELD_POLL: Span = Span::from_millis(CLOCK_HELD_PACE_MS);
 
 /// One epoch of an open shard.
 pub struct OpenShard {

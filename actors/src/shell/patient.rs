@@ -7,6 +7,7 @@
 use crate::clock::SharedClock;
 use crate::shell::fetch::SharedStore;
 use fencepost_core::ids::{Epoch, Holder, Scope};
+use fencepost_core::limits::{STORE_ASK_CAP_MS, STORE_ASK_FIRST_MS};
 use fencepost_core::time::Span;
 use fencepost_storage::store::{
     Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,
@@ -16,9 +17,9 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
 /// First pause before a question is asked again.
-const FIRST: Span = Span::from_millis(20);
+const FIRST: Span = Span::from_millis(STORE_ASK_FIRST_MS);
 /// Longest pause.
-const CAP: Span = Span::from_millis(500);
+const CAP: Span = Span::from_millis(STORE_ASK_CAP_MS);
 
 /// The same store with patience.
 pub fn patient(store: SharedStore, clock: SharedClock) -> SharedStore {

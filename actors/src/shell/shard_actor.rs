@@ -15,6 +15,7 @@ use crate::shell::open_shard::OpenShard;
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
 use fencepost_core::ids::WorkerId;
 use fencepost_core::limits;
+use fencepost_core::limits::{REOPEN_CAP_MS, REOPEN_FIRST_MS};
 use fencepost_core::machine::ReplyTo;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::scheduler_shard::io::ScheduleInput;
@@ -96,8 +97,8 @@ pub struct ShardActor {
     pub(crate) quarantined: u64,
 }
 
-pub(crate) const REOPEN_FIRST: Span = Span::from_millis(20);
-pub(crate) const REOPEN_CAP: Span = Span::from_secs(2);
+pub(crate) const REOPEN_FIRST: Span = Span::from_millis(REOPEN_FIRST_MS);
+pub(crate) const REOPEN_CAP: Span = Span::from_millis(REOPEN_CAP_MS);
 
 impl ShardActor {
     /// Not open yet; opens when started.

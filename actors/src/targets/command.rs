@@ -3,6 +3,7 @@
 //! Owns: what the program is told and how its end is judged. Must never: start a program directly (it would
 //! outlive a killed server), or wait without end. Next: `supervise`, the other end of the three pipes.
 
+use fencepost_core::limits::LAST_OUTPUT_MS;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -26,7 +27,7 @@ const BASE_ENV: &[&str] = &[
 ];
 
 /// How long output is awaited after the end: only what left the program's group can hold the pipe.
-const LAST_OUTPUT: Duration = Duration::from_millis(500);
+const LAST_OUTPUT: Duration = Duration::from_millis(LAST_OUTPUT_MS);
 
 /// Why the program was told to stop.
 #[derive(Clone, Copy)]
@@ -143,7 +144,7 @@ impl Supervised {
         let mut stop = None;
         let timeout = tokio::time::timeout(attempt.timeout.to_std(), std::future::pending::<()>());
         // A supervisor that does not report after its own KILL is not waited for.
-        let patience = attempt.timeout + target.grace + Span::from_millis(LAST_OUTPUT.as_millis() as u64 * 10);
+        let patience = attempt.timeout + target.grace + Span::from_millis(LAST_OUTPUT_MS * 10);
         let last = tokio::time::timeout(patience.to_std(), std::future::pending::<()>());
         let (mut timeout, mut last) = (std::pin::pin!(timeout), std::pin::pin!(last));
         let mut chunk = [0_u8; 8192];

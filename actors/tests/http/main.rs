@@ -5,6 +5,7 @@
 #![cfg(not(madsim))]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
+mod away;
 mod commands;
 mod guard;
 mod input;
@@ -14,6 +15,8 @@ mod lists;
 mod openapi;
 mod payloads;
 mod schedules;
+#[path = "../support/stoppable.rs"]
+mod stoppable;
 
 use fencepost::api::server::{ApiConfig, ApiServer, HttpLimits};
 use fencepost::api::token::TokenDigest;
@@ -90,6 +93,15 @@ impl fencepost_storage::clock::Clock for Ticks {
     }
 }
 
+/// A store on this clock.
+pub(crate) fn model_store(clock: &SharedClock) -> ModelStore {
+    let sleeper = clock.clone();
+    ModelStore::new(
+        Arc::new(Ticks(clock.clone())),
+        Arc::new(move |span: Span| sleeper.sleep(span)),
+    )
+}
+
 async fn echo(context: HandlerContext) -> Result<Vec<u8>, HandlerError> {
     Ok(context.payload.bytes.to_vec())
 }
@@ -117,11 +129,10 @@ impl World {
 
     pub async fn with_limits(limits: HttpLimits) -> World {
         let clock: SharedClock = Arc::new(SystemClock::new());
-        let sleeper = clock.clone();
-        let store = ModelStore::new(
-            Arc::new(Ticks(clock.clone())),
-            Arc::new(move |span: Span| sleeper.sleep(span)),
-        );
+        World::on(clock.clone(), model_store(&clock), limits).await
+    }
+
+    pub async fn on(clock: SharedClock, store: ModelStore, limits: HttpLimits) -> World {
         let parts = NodeParts {
             store: Arc::new(store),
             cell: 7,

@@ -6,12 +6,12 @@
 
 use crate::batch::{Batch, RawExpect, RawWrite};
 use crate::codec::digest_of;
-use crate::rules::KEY_BYTES_MAX;
 use crate::store::{Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, StoreError, StoreFacts};
 use crate::wire::{In, Out, WireError};
 use fencepost_core::ids::{BatchNo, Epoch, Holder, Scope, ShardId};
 use fencepost_core::limits::{
-    FRAME_BYTES_MAX, REMOTE_KEYS_MAX, REMOTE_TEXT_BYTES_MAX, REMOTE_WRITES_MAX, ROW_BYTES_MAX, SCAN_ROWS_MAX,
+    FRAME_BYTES_MAX, KEY_BYTES_MAX, REMOTE_KEYS_MAX, REMOTE_TEXT_BYTES_MAX, REMOTE_WRITES_MAX, ROW_BYTES_MAX,
+    SCAN_ROWS_MAX,
 };
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 use super::message::{Answered, StoreAnswer, StoreCall};
 use crate::store::{Commit, Committed, KeyValue, Scan, Store, StoreError};
 use fencepost_core::ids::{BatchNo, Epoch, Holder, Scope};
-use fencepost_core::limits::{BATCH_FLIGHTS_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX};
+use fencepost_core::limits::{REMOTE_COMMITS_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use std::collections::{BTreeMap, VecDeque};
@@ -21,9 +21,6 @@ pub struct Serving {
     /// The last commits of each scope that were not answered when they were looked at.
     commits: Mutex<BTreeMap<Scope, VecDeque<InWork>>>,
 }
-
-/// Commits of one scope that are remembered while they are in work: more than an owner has on their way.
-const IN_WORK_MAX: usize = 2 * BATCH_FLIGHTS_MAX;
 
 /// Who sent which bytes under which number.
 type Sent = (Holder, Epoch, BatchNo, [u8; 32]);
@@ -94,12 +91,13 @@ impl Serving {
         let sent = (commit.holder, commit.epoch, commit.number, digest);
         let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
         let in_work = commits.entry(scope).or_default();
-        in_work.retain(|known| known.committed.peek().is_none());
+        // What has ended is judged anew, also where nobody was there to see its end.
+        in_work.retain(|known| known.committed.clone().now_or_never().is_none());
         if let Some(known) = in_work.iter().find(|known| known.sent == sent) {
             return known.committed.clone();
         }
         // Those of a caller that is gone are asked for by nobody.
-        if in_work.len() >= IN_WORK_MAX {
+        if in_work.len() >= REMOTE_COMMITS_MAX {
             in_work.pop_front();
         }
         let committed = self.store.commit(commit).shared();

@@ -7,9 +7,9 @@ use crate::codec::{encode_batch, samples};
 use crate::conformance::tests::{Ticking, TimedModel};
 use crate::conformance::{CLOCK_RULES, RULES, Timed};
 use crate::model::{CallFate, FaultPlan, ModelStore};
-use crate::rules::KEY_BYTES_MAX;
 use crate::wire::WireError;
 use fencepost_core::ids::{BatchNo, ShardId};
+use fencepost_core::limits::KEY_BYTES_MAX;
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
 use fencepost_core::row::{AssignmentRow, Row, RowKey};
@@ -276,6 +276,45 @@ async fn f02_repeats_of_a_commit_in_work_join_it_and_cost_nothing() {
         let is_already = matches!(answer, StoreAnswer::Committed(Committed::Already(_)));
         assert_eq!(is_already, !is_new, "what has ended is judged anew: {answer:?}");
     }
+}
+
+/// The first commit is refused as not now; those after it are carried out.
+struct FirstNotNow(AtomicUsize);
+
+impl FaultPlan for FirstNotNow {
+    fn on_commit(&mut self, _: &Commit) -> CallFate {
+        let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+        CallFate {
+            fault: is_first.then_some(crate::model::Fault::Unavailable),
+            ..CallFate::default()
+        }
+    }
+
+    fn on_open(&mut self, _: &Open) -> CallFate {
+        CallFate::default()
+    }
+
+    fn on_read(&mut self) -> CallFate {
+        CallFate::default()
+    }
+}
+
+/// (1) A commit is handed in; its connection breaks before anybody looks at its end. (2) It has ended: not now.
+/// (3) The same is sent again: it must not be told the end of the first for ever.
+#[tokio::test]
+async fn f02_a_repeat_joins_no_commit_that_has_ended_without_being_looked_at() {
+    let sleep: crate::model::Sleep = Arc::new(|_: Span| ready(()).boxed());
+    let base = ModelStore::new(Arc::new(Ticking::default()), sleep);
+    base.open(open_request(1, 0)).await.unwrap();
+    base.set_plan(Box::new(FirstNotNow(AtomicUsize::new(0))));
+    let serving = Serving::new(Arc::new(base), 7);
+    let call = StoreCall::Commit(commit_request(1, assignment(1))).encode();
+    drop(serving.answer(&call));
+    let answer = Answered::decode(&serving.answer(&call).await).unwrap().answer;
+    assert!(
+        matches!(answer, StoreAnswer::Committed(Committed::Committed(_))),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test]

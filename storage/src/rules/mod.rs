@@ -17,13 +17,11 @@ use crate::codec;
 use crate::keys::{Kind, key_bytes};
 use crate::store::{Bytes, Commit, Committed, Open, OpenError, Opened, Stated, StoreError};
 use fencepost_core::ids::{Epoch, Scope};
+use fencepost_core::limits::KEY_BYTES_MAX;
 use fencepost_core::row::{AssignmentRow, Row, RowKey, ScopeRow};
 use fencepost_core::time::StoreTime;
 use overlay::Overlay;
 use std::collections::BTreeMap;
-
-/// Bytes of a key; no row has a longer one.
-pub const KEY_BYTES_MAX: usize = 2_048;
 
 /// The durable state that a group starts from.
 pub trait State {

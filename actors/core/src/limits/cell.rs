@@ -14,3 +14,7 @@ pub const THREAD_COUNT_MAX: u16 = 256;
 pub const CONFIG_BYTES_MAX: usize = 256 << 10;
 /// Mistakes in settings that are told at once.
 pub const CONFIG_MISTAKES_MAX: usize = 100;
+/// Letters of a word in settings that is compared with the known ones.
+pub const CONFIG_WORD_CHARS_MAX: usize = 64;
+/// Fewest bytes of a secret, as in its file.
+pub const SECRET_BYTES_MIN: usize = 16;

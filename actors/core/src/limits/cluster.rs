@@ -51,3 +51,22 @@ pub const DRAIN_HAND_OVER_MS: u64 = 2_000;
 pub const DRAIN_SETTLE_MS: u64 = 2_000;
 /// Codes of refusals that a node learns from others.
 pub const REMOTE_CODES_MAX: usize = 256;
+/// A shard that has not answered by then when it is asked how it is, is not well.
+pub const SHARD_PROBE_MS: u64 = 5_000;
+/// The store is away when it has not said its time by then.
+pub const STORE_PROBE_MS: u64 = 2_000;
+/// Pause between two looks of a node at its store and its shards.
+pub const NODE_WATCH_MS: u64 = 1_000;
+/// Pause before a request, an open or a decision whose end is not known is sent again.
+pub const RESEND_PAUSE_MS: u64 = 50;
+/// A creation is refused within so long while the store is away, sending again included; the rest of the 2 s that
+/// are promised is for the way.
+pub const CREATION_REFUSED_MS: u64 = 1_800;
+/// How often a node tries to make the cell or to read what another one made.
+pub const CELL_JOIN_TRIES_MAX: u32 = 20;
+/// Pause before a store that does not answer at a start is asked again.
+pub const STORE_START_PAUSE_MS: u64 = 200;
+/// How long a start that was told to stop may go on; by then its store is away, and so is all it began.
+pub const STOP_START_MS: u64 = 2_000;
+/// Intervals between posts in a session at least, and between two reads of the assignments that nobody told of.
+pub const BOARD_POSTS_PER_SESSION: u64 = 5;

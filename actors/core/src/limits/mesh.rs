@@ -36,3 +36,7 @@ pub const REMOTE_WRITES_MAX: usize = 64 << 10;
 pub const REMOTE_BATCH_BYTES_MAX: usize = FRAME_BYTES_MAX - (4 << 20);
 /// Bytes of a reason or fact that a store on another node tells.
 pub const REMOTE_TEXT_BYTES_MAX: usize = 4 << 10;
+/// Pause after a connection between nodes could not be accepted: out of file handles, say.
+pub const LINK_ACCEPT_PAUSE_MS: u64 = 100;
+/// Commits of one scope from other nodes that are remembered while they are in work: more than an owner sends.
+pub const REMOTE_COMMITS_MAX: usize = 8;

@@ -66,3 +66,17 @@ pub const ARGV_BYTES_MAX: usize = 64 << 10;
 pub const OUTPUT_TAIL_BYTES_MAX: usize = 16 << 10;
 /// Bytes kept of an attempt's error text.
 pub const ERROR_BYTES_MAX: usize = 2_048;
+/// Longest delay of a job: from any present of this century it does not reach beyond the year 9999.
+pub const DELAY_MS_MAX: u64 = 7_900 * 366 * 86_400 * 1_000;
+/// Bytes of a duration's text.
+pub const DURATION_BYTES_MAX: usize = 64;
+/// Bytes of a token file; more is none of ours.
+pub const TOKEN_FILE_BYTES_MAX: u64 = 4_096;
+/// Pause after an HTTP connection could not be accepted: out of file handles, say.
+pub const HTTP_ACCEPT_PAUSE_MS: u64 = 50;
+/// Pause between two looks at a job that another node runs, for a client that waits for its end.
+pub const WAIT_LOOK_PAUSE_MS: u64 = 100;
+/// Bytes of an answer that the command line takes.
+pub const CLI_ANSWER_BYTES_MAX: usize = 256 << 20;
+/// Bytes of a file that a command takes.
+pub const CLI_FILE_BYTES_MAX: u64 = 64 << 20;

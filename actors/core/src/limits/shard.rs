@@ -48,3 +48,23 @@ pub const BATCH_WRITES_MAX: usize = 8_192;
 pub const BATCH_BYTES_MAX: usize = 4 << 20;
 /// Messages in a shard's mailbox.
 pub const MAILBOX_MAX: usize = 1_024;
+/// A shard takes nothing new when a question to the store has waited this long.
+pub const STORE_AWAY_MS: u64 = 400;
+/// Callers are told that the end of their request is not known when its batch has waited this long.
+pub const ANSWER_PATIENCE_MS: u64 = 1_200;
+/// First pause before a batch of unknown end is sent again; it doubles.
+pub const COMMIT_RESEND_FIRST_MS: u64 = 20;
+/// Longest such pause.
+pub const COMMIT_RESEND_CAP_MS: u64 = 1_000;
+/// First pause before a store that is away is asked again; it doubles.
+pub const STORE_ASK_FIRST_MS: u64 = 20;
+/// Longest such pause.
+pub const STORE_ASK_CAP_MS: u64 = 500;
+/// First pause before a shard that was closed is opened again; it doubles.
+pub const REOPEN_FIRST_MS: u64 = 20;
+/// Longest such pause.
+pub const REOPEN_CAP_MS: u64 = 2_000;
+/// How old a stated time may be for a step to use it.
+pub const STATED_FRESH_MS: u64 = 1;
+/// Longest pause between questions while the store's clock stands still after a step back.
+pub const CLOCK_HELD_PACE_MS: u64 = 1_000;

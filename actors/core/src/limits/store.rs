@@ -33,3 +33,5 @@ pub const STORE_JOURNAL_BYTES: u64 = 64 << 20;
 pub const STORE_FILES_MAX: usize = 256;
 /// Free bytes of the store's disk below which work is not created any more (507).
 pub const DISK_FREE_MIN_BYTES: u64 = 64 << 20;
+/// Bytes of a key; no row has a longer one.
+pub const KEY_BYTES_MAX: usize = 2_048;

@@ -22,3 +22,5 @@ pub const GUARD_RESULT_BYTES_MAX: usize = 64 << 10;
 pub const GRACE_MS_MAX: u64 = 600_000;
 /// Time between TERM and KILL of a command that names none.
 pub const GRACE_MS: u64 = 10_000;
+/// How long output is awaited after a command's end: only what left its group can hold the pipe.
+pub const LAST_OUTPUT_MS: u64 = 500;

@@ -9,7 +9,7 @@ use crate::api::json::Json;
 use crate::targets::TargetsConfig;
 use fencepost_core::ids::digest;
 use fencepost_core::job::JobSpec;
-use fencepost_core::limits::{BATCH_JOBS_MAX, IDEMPOTENCY_KEY_BYTES_MAX};
+use fencepost_core::limits::{BATCH_JOBS_MAX, DELAY_MS_MAX, IDEMPOTENCY_KEY_BYTES_MAX};
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::{Span, StoreTime};
 use serde::Serialize;
@@ -104,12 +104,9 @@ pub fn read_new_job(json: Json, path: &str, header: Option<&str>, targets: &Targ
     })
 }
 
-/// Longest delay that cannot reach beyond the year 9999 from any present this century.
-const DELAY_MAX: Span = Span(7_900 * 366 * 86_400 * 1_000_000);
-
 fn read_start(fields: &mut Fields) -> Result<Start, Refusal> {
     let at = fields.instant("at")?;
-    let delay = fields.span("delay", DELAY_MAX)?;
+    let delay = fields.span("delay", Span::from_millis(DELAY_MS_MAX))?;
     match (at, delay) {
         (None, None) => Ok(Start::Now),
         (Some(at), None) => Ok(Start::At(at)),

@@ -15,14 +15,11 @@ mod shards;
 
 use crate::coordinator::board::{BoardView, Session};
 use crate::ids::Epoch;
-use crate::limits::POSTS_UNANSWERED_MAX;
+use crate::limits::{BOARD_POSTS_PER_SESSION, POSTS_UNANSWERED_MAX};
 use crate::time::{Monotonic, Span};
 use io::{HostConfig, HostCounts, HostEffect, HostInput};
 use shards::HostShard;
 use std::collections::BTreeMap;
-
-/// Intervals in a session at least, and between two reads of the rows that nobody told of.
-const SWEEP: u64 = 5;
 
 /// The host of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -131,7 +128,10 @@ impl Host {
             return;
         };
         self.until = self.until.max(Some(sent_at + view.length));
-        self.interval = self.config.interval.min(Span((view.length.0 / SWEEP).max(1)));
+        self.interval = self
+            .config
+            .interval
+            .min(Span((view.length.0 / BOARD_POSTS_PER_SESSION).max(1)));
         self.is_answered |= beat == self.beat;
         self.note_view(view);
         if self.is_leased(now) {
@@ -156,7 +156,7 @@ impl Host {
     fn read(&mut self, now: Monotonic, effects: &mut Vec<HostEffect>) {
         let is_due = self
             .read_at
-            .is_none_or(|at| now.since(at) >= Span(self.interval.0.saturating_mul(SWEEP)));
+            .is_none_or(|at| now.since(at) >= Span(self.interval.0.saturating_mul(BOARD_POSTS_PER_SESSION)));
         if self.is_reading || self.shards.is_empty() || !(is_due || self.read_again) {
             return;
         }
