@@ -8,16 +8,18 @@ use crate::shell::fetch::{SharedStore, read_rows};
 use crate::shell::load::check_cell;
 use fencepost_core::coordinator::io::Assigned;
 use fencepost_core::ids::{BatchNo, Epoch, Generation, Holder, Scope, ShardId, ShardMap};
+use fencepost_core::limits::RESEND_PAUSE_MS;
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
 use fencepost_core::row::{AssignmentRow, Row, RowKey};
 use fencepost_core::time::Span;
 use fencepost_storage::codec::encode_batch;
+use fencepost_storage::keys::key_bytes;
 use fencepost_storage::store::{Commit, Committed, Open, OpenError, StoreError};
 use std::sync::Arc;
 
 /// Pause before an open or a batch is sent again.
-const RESEND_PAUSE: Span = Span::from_millis(50);
+const RESEND_PAUSE: Span = Span::from_millis(RESEND_PAUSE_MS);
 
 /// What the coordinator's calls need.
 #[derive(Clone)]
@@ -32,6 +34,15 @@ pub struct Decider {
     pub map: ShardMap,
     /// The cell's generation, as this node knows it.
     pub generation: Generation,
+}
+
+/// Assignments as they were read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssignedRows {
+    /// By shard number; `None` where there is none, or it cannot be read.
+    pub rows: Vec<Option<Assigned>>,
+    /// Shards whose row is there and cannot be read.
+    pub unreadable: Vec<u16>,
 }
 
 /// How a batch of decisions ended.
@@ -65,19 +76,30 @@ impl Decider {
         }
     }
 
-    /// Every assignment row, by shard number; one that cannot be read reads as absent.
+    /// Every assignment row, by shard number, and the shards whose row cannot be read.
     ///
     /// # Errors
     /// The store does not answer, or it was restored: its rows may be older than those that this node knows,
     /// which must start anew (F11).
-    pub async fn rows(&self) -> Result<Vec<Option<Assigned>>, StoreError> {
+    pub async fn rows(&self) -> Result<AssignedRows, StoreError> {
         check_cell(&self.store, self.generation, self.map).await?;
         let key = |shard: ShardId| RowKey::Assignment(Scope::Shard(shard));
         let keys: Vec<RowKey> = self.map.shards().map(key).collect();
         let (mut rows, bad) = read_rows(&self.store, &keys).await?;
-        for row in bad {
-            tracing::error!(reason = row.reason, "an assignment cannot be read");
-        }
+        let is_bad = |shard: &ShardId| {
+            let raw = key_bytes(&key(*shard));
+            let row = bad.iter().find(|row| *row.key == *raw);
+            if let Some(row) = row {
+                let (shard, reason) = (shard.0, &row.reason);
+                tracing::error!(
+                    shard,
+                    reason,
+                    "the assignment of a shard cannot be read; it is decided anew"
+                );
+            }
+            row.is_some()
+        };
+        let unreadable = self.map.shards().filter(is_bad).map(|shard| shard.0).collect();
         let mut take = |shard: ShardId| {
             let row = rows.remove(&key(shard)).flatten().and_then(Row::into_assignment)?;
             Some(Assigned {
@@ -85,7 +107,8 @@ impl Decider {
                 version: row.version,
             })
         };
-        Ok(self.map.shards().map(&mut take).collect())
+        let rows = self.map.shards().map(&mut take).collect();
+        Ok(AssignedRows { rows, unreadable })
     }
 
     /// Commits decisions as one batch, however long that takes.

@@ -6,7 +6,7 @@
 
 use crate::chance::{SharedChance, draw_holder};
 use crate::clock::SharedClock;
-use crate::cluster::decider::{Decided, Decider};
+use crate::cluster::decider::{AssignedRows, Decided, Decider};
 use crate::cluster::message::{BoardAnswer, BoardCall};
 use crate::cluster::owners::Owners;
 use crate::cluster::route::Router;
@@ -17,7 +17,7 @@ use actix::Addr;
 use fencepost_core::coordinator::Coordinator;
 use fencepost_core::coordinator::host::Host;
 use fencepost_core::coordinator::host::io::{HostConfig, HostEffect, HostInput};
-use fencepost_core::coordinator::io::{Assigned, CoordinatorConfig, CoordinatorEffect, CoordinatorInput};
+use fencepost_core::coordinator::io::{CoordinatorConfig, CoordinatorEffect, CoordinatorInput};
 use fencepost_core::ids::{Epoch, Holder};
 use fencepost_core::limits::{
     BALANCE_HOLD_MS, BOARD_POST_MS, HANDOVER_MS_MAX, MEMBER_WORDS_MAX, PLANNED_MOVES_MAX, PROGRESS_PROBE_MS,
@@ -68,9 +68,9 @@ pub struct Member {
 
 enum Word {
     Answered(u64, Result<BoardAnswer, String>),
-    Rows(Result<Vec<Option<Assigned>>, StoreError>),
+    Rows(Result<AssignedRows, StoreError>),
     Opened(Holder, Result<Epoch, OpenError>),
-    CoordinatorRows(Epoch, Result<Vec<Option<Assigned>>, StoreError>),
+    CoordinatorRows(Epoch, Result<AssignedRows, StoreError>),
     Decided(Epoch, u64, Decided),
     Closed(u16),
     Stepped(u16),
@@ -179,8 +179,11 @@ impl Running {
         match word {
             Word::Answered(beat, answer) => self.on_answer(beat, answer),
             Word::Rows(Ok(rows)) => {
-                self.parts.owners.learn_rows(rows.clone());
-                self.step_host(HostInput::RowsRead(rows));
+                self.parts.owners.learn_rows(&rows.rows);
+                self.step_host(HostInput::RowsRead(rows.rows));
+                if !rows.unreadable.is_empty() {
+                    self.step_coordinator(CoordinatorInput::Unreadable(rows.unreadable));
+                }
             }
             Word::Rows(Err(StoreError::Broken(why))) | Word::CoordinatorRows(_, Err(StoreError::Broken(why))) => {
                 (self.parts.fatal)(Ending::StoreBroke(why))
@@ -191,8 +194,12 @@ impl Running {
                 self.step_coordinator(CoordinatorInput::Opened(epoch));
             }
             Word::Opened(_, Err(_)) => self.step_coordinator(CoordinatorInput::NotOpened),
-            Word::CoordinatorRows(epoch, Ok(rows)) => {
-                self.step_coordinator(CoordinatorInput::RowsRead { epoch, rows });
+            Word::CoordinatorRows(epoch, Ok(AssignedRows { rows, unreadable })) => {
+                self.step_coordinator(CoordinatorInput::RowsRead {
+                    epoch,
+                    rows,
+                    unreadable,
+                });
             }
             Word::CoordinatorRows(epoch, Err(_)) => self.step_coordinator(CoordinatorInput::Refused { epoch }),
             Word::Decided(epoch, number, Decided::Yes) => {

@@ -67,9 +67,15 @@ impl Owners {
         !table.rows.is_empty() && rows.all(is_fine)
     }
 
-    /// Rows as read.
-    pub(super) fn learn_rows(&self, rows: Vec<Option<Assigned>>) {
-        self.lock().rows = rows;
+    /// Rows as read. One that cannot be read any more is as it was: rows do not go.
+    pub(super) fn learn_rows(&self, rows: &[Option<Assigned>]) {
+        let mut table = self.lock();
+        table.rows.resize(rows.len(), None);
+        for (known, row) in table.rows.iter_mut().zip(rows) {
+            if row.is_some() {
+                known.clone_from(row);
+            }
+        }
     }
 
     /// Where nodes are reached.

@@ -8,18 +8,18 @@ use crate::node::{NodeConfig, NodeParts, StartError};
 use crate::shell::fetch::{SharedStore, read_rows};
 use crate::shell::patient::patient;
 use fencepost_core::ids::{BatchNo, Generation, Scope, ShardMap};
+use fencepost_core::limits::{CELL_JOIN_TRIES_MAX, RESEND_PAUSE_MS};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
 use fencepost_core::row::{AssignmentRow, CellRow, Row, RowKey};
 use fencepost_core::time::Span;
 use fencepost_storage::codec::encode_batch;
+use fencepost_storage::keys::key_bytes;
 use fencepost_storage::store::{Commit, Committed, Open, OpenError, StoreError};
 use std::sync::Arc;
 
 /// Pause before the cell's batch is sent again.
-const RESEND_PAUSE: Span = Span::from_millis(20);
-/// How often a node tries to make the cell or to read what another one made.
-const JOIN_TRIES: u32 = 20;
+const RESEND_PAUSE: Span = Span::from_millis(RESEND_PAUSE_MS);
 
 /// Reads the cell row, or makes the cell; then makes this node the owner of all shards.
 pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellRow, StartError> {
@@ -51,7 +51,7 @@ pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellR
 pub async fn join_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellRow, StartError> {
     let store = &patient(parts.store.clone(), parts.clock.clone());
     let mut failed = None;
-    for _ in 0..JOIN_TRIES {
+    for _ in 0..CELL_JOIN_TRIES_MAX {
         let (rows, bad) = read_rows(store, &[RowKey::Cell]).await?;
         if let Some(row) = bad.first() {
             let why = format!("the cell's own row cannot be read: {}", row.reason);
@@ -106,7 +106,12 @@ async fn claim_shards(
         .shards()
         .map(|shard| RowKey::Assignment(Scope::Shard(shard)))
         .collect();
-    let (rows, _) = read_rows(store, &keys).await?;
+    let (rows, bad) = read_rows(store, &keys).await?;
+    // Above all that was ever counted, as a coordinator says it (`coordinator/decide.rs`).
+    let above_all = match bad.is_empty() {
+        true => 0,
+        false => (store.epoch(Scope::Coordinator).await?.0 + 1) << 32,
+    };
     for shard in map.shards() {
         let scope = Scope::Shard(shard);
         let found = rows.get(&RowKey::Assignment(scope)).cloned().flatten();
@@ -114,7 +119,17 @@ async fn claim_shards(
         if current.as_ref().is_some_and(|row| row.node == *node) {
             continue;
         }
-        let version = current.map_or(1, |row| row.version + 1);
+        let raw = key_bytes(&RowKey::Assignment(scope));
+        let bad = bad.iter().find(|row| *row.key == *raw);
+        if let Some(row) = bad {
+            let (shard, reason) = (shard.0, &row.reason);
+            tracing::error!(
+                shard,
+                reason,
+                "the assignment of a shard cannot be read; it is written anew"
+            );
+        }
+        let version = current.map_or(bad.map_or(0, |_| above_all), |row| row.version) + 1;
         let row = Row::Assignment(AssignmentRow {
             scope,
             node: node.clone(),

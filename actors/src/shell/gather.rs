@@ -161,6 +161,7 @@ impl ShardActor {
         }));
     }
 
+    /// Nothing was done, whoever owns the shard: this needs no proof (`hosting.rs`).
     fn refuse_unreadable(&mut self, reply: ReplyTo, fetch: Option<FetchId>, ctx: &mut Context<ShardActor>) {
         if let (Some(open), Some(fetch)) = (self.open.as_mut(), fetch) {
             open.overlay.end_fetch(fetch);

@@ -377,7 +377,7 @@ async fn f11_the_assignments_of_a_restored_store_are_not_followed_by_who_outlive
         map: plan.map,
         generation: Generation(generation),
     };
-    assert_eq!(decider(1).rows().await.unwrap().len(), 1);
+    assert_eq!(decider(1).rows().await.unwrap().rows.len(), 1);
     let outlived = decider(0).rows().await;
     assert!(matches!(outlived, Err(StoreError::Broken(_))), "{outlived:?}");
 }

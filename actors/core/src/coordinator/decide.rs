@@ -9,6 +9,7 @@ use super::board::{BoardView, Hold};
 use super::io::{Assigned, CoordinatorEffect};
 use super::placement::{place, score};
 use super::{Coordinator, Standing};
+use crate::ids::Epoch;
 use crate::name::Name;
 use crate::time::{Monotonic, Span};
 use std::collections::BTreeMap;
@@ -60,6 +61,7 @@ impl Coordinator {
         if self.pending.is_empty() {
             let mut draft = self.draft(&view);
             if !draft.loads.is_empty() {
+                self.restate(now, epoch, &view, &mut draft);
                 self.place_homeless(now, &view, &mut draft);
                 self.move_planned(now, &view, &mut draft);
                 self.balance(now, &view, &mut draft);
@@ -99,6 +101,31 @@ impl Coordinator {
         }
     }
 
+    /// Shards whose row cannot be read (F9). Whoever has the shard keeps it, and the new row is above every
+    /// version that anybody knows: a node that missed a decision must not take this one for an older one. Where
+    /// neither this coordinator nor the board knows one, epochs are above all that was ever counted.
+    fn restate(&mut self, now: Monotonic, epoch: Epoch, view: &BoardView, draft: &mut Draft) {
+        let shards = self.rows.len();
+        for shard in self.unreadable.clone() {
+            let row = self.rows.get(usize::from(shard)).cloned().flatten();
+            let said = || view.sessions.iter().map(|session| (session.report(shard), session));
+            let holder = said()
+                .filter(|(said, session)| said.hold != Hold::Idle && session.takes)
+                .max_by_key(|(said, _)| said.version)
+                .map(|(_, session)| session.node.clone());
+            let here = row.as_ref().map(|row| row.node.clone());
+            let here = here.filter(|node| view.is_young || view.session(node).is_some());
+            let place = || place(shard, &draft.loads, shards).filter(|_| !view.is_young);
+            let Some(node) = here.or(holder).or_else(place) else {
+                continue;
+            };
+            let said = said().map(|(said, _)| said.version).max().unwrap_or(0);
+            // What this one knows was read or decided under its own epoch: nothing is above it.
+            let known = row.map_or(epoch.0 << 32, |row| row.version);
+            self.assign_as(now, shard, node, said.max(known) + 1, draft);
+        }
+    }
+
     /// Shards without an owner on the board. On a young board its absence means nothing yet.
     fn place_homeless(&mut self, now: Monotonic, view: &BoardView, draft: &mut Draft) {
         let shards = self.rows.len();
@@ -107,6 +134,7 @@ impl Coordinator {
             let row = self.rows.get(number).cloned().flatten();
             let is_gone = row.as_ref().is_some_and(|row| view.session(&row.node).is_none());
             match row {
+                _ if self.unreadable.contains(&shard) => continue,
                 None => {}
                 Some(_) if is_gone && !view.is_young && self.may_take(now, number) => {}
                 Some(_) => continue,
@@ -224,6 +252,12 @@ impl Coordinator {
     }
 
     fn assign(&mut self, now: Monotonic, shard: u16, node: Name, draft: &mut Draft) {
+        let before = self.rows.get(usize::from(shard)).and_then(Option::as_ref);
+        let version = before.map_or(0, |row| row.version) + 1;
+        self.assign_as(now, shard, node, version, draft);
+    }
+
+    fn assign_as(&mut self, now: Monotonic, shard: u16, node: Name, version: u64, draft: &mut Draft) {
         let number = usize::from(shard);
         let before = self.rows.get(number).cloned().flatten();
         if let Some(load) = before.as_ref().and_then(|row| draft.loads.get_mut(&row.node)) {
@@ -237,7 +271,6 @@ impl Coordinator {
             book.not_before = None;
             book.progress = None;
         }
-        let version = before.map_or(0, |row| row.version) + 1;
         draft.rows.push((shard, Assigned { node, version }));
     }
 

@@ -49,9 +49,13 @@ pub enum CoordinatorInput {
     RowsRead {
         /// Of the open they were read after.
         epoch: Epoch,
-        /// `None` where a shard was never assigned.
+        /// `None` where a shard was never assigned, or its row cannot be read.
         rows: Vec<Option<Assigned>>,
+        /// Shards whose row is there and cannot be read.
+        unreadable: Vec<u16>,
     },
+    /// A later read, of whoever it was for, found that these shards' rows cannot be read.
+    Unreadable(Vec<u16>),
     /// A batch is durable.
     Committed {
         /// Its epoch.
@@ -98,4 +102,6 @@ pub struct CoordinatorCounts {
     pub stale: u64,
     /// Times it found that another one decides.
     pub deposed: u64,
+    /// Rows that could not be read and were decided anew.
+    pub restated: u64,
 }

@@ -19,7 +19,7 @@ use crate::time::{Monotonic, Span};
 use board::BoardView;
 use decide::ShardBook;
 use io::{Assigned, CoordinatorConfig, CoordinatorCounts, CoordinatorEffect, CoordinatorInput};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether this coordinator is the one that decides. Its authority is an epoch in the store; it may be wrong
 /// about having it, and then its next batch is refused.
@@ -44,6 +44,8 @@ pub struct Coordinator {
     view: Option<BoardView>,
     /// Rows as they are durable, by shard number.
     rows: Vec<Option<Assigned>>,
+    /// Shards whose durable row cannot be read: each is decided anew, above every version that anybody knows.
+    unreadable: BTreeSet<u16>,
     /// Rows of the batch in flight, by shard number.
     pending: BTreeMap<u16, Assigned>,
     /// Batches of this epoch that are durable.
@@ -65,6 +67,7 @@ impl Coordinator {
             standing: Standing::Standby,
             view: None,
             rows: vec![None; shards],
+            unreadable: BTreeSet::new(),
             pending: BTreeMap::new(),
             decided: 0,
             books: vec![ShardBook::default(); shards],
@@ -80,7 +83,12 @@ impl Coordinator {
             CoordinatorInput::Viewed(view) => self.on_view(now, view, effects),
             CoordinatorInput::Opened(epoch) => self.on_opened(epoch, effects),
             CoordinatorInput::NotOpened => self.on_not_opened(),
-            CoordinatorInput::RowsRead { epoch, rows } => self.on_rows(now, epoch, rows, effects),
+            CoordinatorInput::RowsRead {
+                epoch,
+                rows,
+                unreadable,
+            } => self.on_rows(now, epoch, (rows, unreadable), effects),
+            CoordinatorInput::Unreadable(shards) => self.on_unreadable(now, shards, effects),
             CoordinatorInput::Committed { epoch, number } => self.on_committed(now, epoch, number, effects),
             CoordinatorInput::Refused { epoch } => self.on_refused(epoch),
         }
@@ -141,7 +149,7 @@ impl Coordinator {
         &mut self,
         now: Monotonic,
         epoch: Epoch,
-        rows: Vec<Option<Assigned>>,
+        (rows, unreadable): (Vec<Option<Assigned>>, Vec<u16>),
         effects: &mut Vec<CoordinatorEffect>,
     ) {
         if self.standing != Standing::Reading(epoch) || rows.len() != self.rows.len() {
@@ -149,10 +157,23 @@ impl Coordinator {
             return;
         }
         self.rows = rows;
+        self.unreadable = unreadable.into_iter().collect();
         self.pending.clear();
         self.decided = 0;
         self.books = vec![ShardBook::default(); self.rows.len()];
         self.standing = Standing::Active(epoch);
+        self.decide(now, effects);
+    }
+
+    /// What this one decided is known, and is said again. A row that is being written may read as it was.
+    fn on_unreadable(&mut self, now: Monotonic, shards: Vec<u16>, effects: &mut Vec<CoordinatorEffect>) {
+        if !matches!(self.standing, Standing::Active(_)) {
+            return;
+        }
+        let count = self.rows.len();
+        let known = |shard: &u16| usize::from(*shard) < count && !self.pending.contains_key(shard);
+        let found: Vec<u16> = shards.into_iter().filter(known).collect();
+        self.unreadable.extend(found);
         self.decide(now, effects);
     }
 
@@ -165,6 +186,7 @@ impl Coordinator {
         self.decided = number;
         for (shard, row) in std::mem::take(&mut self.pending) {
             let at = usize::from(shard);
+            self.counts.restated += u64::from(self.unreadable.remove(&shard));
             if let Some(place) = self.rows.get_mut(at) {
                 *place = Some(row);
             }

@@ -27,6 +27,8 @@ pub enum Event {
     Resume(usize),
     Drain(usize),
     RestartBoard,
+    /// A shard's row cannot be read any more.
+    Rot(u16),
 }
 
 /// How often the rarer events may still happen in one history.
@@ -41,6 +43,7 @@ pub struct Budget {
     pub pauses: u8,
     pub drains: u8,
     pub boards: u8,
+    pub rots: u8,
 }
 
 impl Budget {
@@ -54,6 +57,7 @@ impl Budget {
             Event::Pause(_) => self.pauses -= 1,
             Event::Drain(_) => self.drains -= 1,
             Event::RestartBoard => self.boards -= 1,
+            Event::Rot(_) => self.rots -= 1,
             Event::Beat(_) | Event::Answer(_) | Event::Call(_) | Event::Close(..) | Event::Resume(_) => {}
         }
     }
@@ -67,6 +71,9 @@ pub fn possible(world: &World, budget: &Budget) -> Vec<Event> {
     }
     if budget.boards > 0 {
         events.push(Event::RestartBoard);
+    }
+    if budget.rots > 0 {
+        events.extend((0..world.setup.shards).map(Event::Rot));
     }
     for (number, node) in world.nodes.iter().enumerate() {
         wires(number, node, budget, &mut events);
@@ -154,6 +161,7 @@ pub fn apply(world: &mut World, event: Event) {
         }
         Event::Drain(number) => world.host(number, HostInput::Drain),
         Event::RestartBoard => world.restart_board(),
+        Event::Rot(shard) => world.store.rot(shard),
     }
 }
 

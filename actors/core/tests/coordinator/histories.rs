@@ -13,7 +13,7 @@ use fencepost_core::ids::Epoch;
 use fencepost_core::name::Name;
 use fencepost_core::time::{Monotonic, Span};
 
-fn cell(setup: Setup) -> World {
+pub(crate) fn cell(setup: Setup) -> World {
     let mut world = World::new(setup);
     for number in 0..setup.nodes {
         world.host(number, HostInput::Tick);
@@ -23,7 +23,7 @@ fn cell(setup: Setup) -> World {
     world
 }
 
-fn all(world: &mut World, events: &[Event]) {
+pub(crate) fn all(world: &mut World, events: &[Event]) {
     for event in events {
         apply(world, *event);
         assert_eq!(broken(world), None, "{event:?}");
@@ -31,7 +31,7 @@ fn all(world: &mut World, events: &[Event]) {
 }
 
 /// Who decides; exactly one in a settled cell.
-fn decider(world: &World) -> usize {
+pub(crate) fn decider(world: &World) -> usize {
     let deciding: Vec<usize> = (0..world.nodes.len())
         .filter(|number| world.nodes[*number].coordinator.coordinates().is_some())
         .collect();
@@ -39,7 +39,7 @@ fn decider(world: &World) -> usize {
     deciding[0]
 }
 
-fn setup(nodes: usize, shards: u16) -> Setup {
+pub(crate) fn setup(nodes: usize, shards: u16) -> Setup {
     Setup {
         nodes,
         shards,
@@ -144,7 +144,11 @@ impl Bench {
         let rows = vec![Some(row)];
         assert!(
             bench
-                .say(CoordinatorInput::RowsRead { epoch: Epoch(1), rows })
+                .say(CoordinatorInput::RowsRead {
+                    epoch: Epoch(1),
+                    rows,
+                    unreadable: Vec::new()
+                })
                 .is_none()
         );
         bench

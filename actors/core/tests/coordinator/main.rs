@@ -8,6 +8,7 @@ mod histories;
 mod random;
 mod rules;
 mod store;
+mod unreadable;
 mod walk;
 mod world;
 
@@ -53,6 +54,7 @@ const NONE: Budget = Budget {
     pauses: 0,
     drains: 0,
     boards: 0,
+    rots: 0,
 };
 const TAKEOVER: Budget = Budget {
     ticks: 4,
@@ -79,6 +81,14 @@ const COORDINATORS: Budget = Budget {
     ticks: 3,
     drains: 1,
     slow: 2,
+    ..NONE
+};
+const ROT: Budget = Budget {
+    ticks: 3,
+    rots: 1,
+    drains: 1,
+    crashes: 1,
+    slow: 1,
     ..NONE
 };
 const BOARD: Budget = Budget {
@@ -115,6 +125,11 @@ fn a_board_that_restarts_holds() {
 }
 
 #[test]
+fn f09_a_row_that_cannot_be_read_holds() {
+    holds("rot", Setup::default(), ROT, 8, 100_000);
+}
+
+#[test]
 fn two_shards_hold() {
     let setup = Setup {
         shards: 2,
@@ -144,6 +159,12 @@ fn an_open_before_the_release_is_found() {
 fn an_unchecked_epoch_is_found() {
     let what = "a decision about a shard replaced one that it did not follow";
     finds(Fault::EpochUnchecked, COORDINATORS, 9, what);
+}
+
+#[test]
+fn a_row_that_reads_as_absent_is_found() {
+    let what = "a decision about a shard replaced one that it did not follow";
+    finds(Fault::UnreadableTakenForAbsent, ROT, 9, what);
 }
 
 #[test]

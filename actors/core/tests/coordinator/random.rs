@@ -17,6 +17,7 @@ const ANY: Budget = Budget {
     pauses: 1,
     drains: 1,
     boards: 1,
+    rots: 1,
 };
 
 fn choose(world: &World, pick: u16, rare: u8) -> Option<Event> {
@@ -25,6 +26,7 @@ fn choose(world: &World, pick: u16, rare: u8) -> Option<Event> {
         pauses: u8::from(rare < 4),
         drains: u8::from(rare == 1),
         boards: u8::from(rare == 2),
+        rots: u8::from(rare == 3),
         losses: u8::from(rare < 20),
         ..ANY
     };

@@ -42,6 +42,8 @@ pub enum Fault {
     CountsTooLong,
     /// A young board's ignorance is taken for everybody's absence.
     YoungBoardTrusted,
+    /// A row that cannot be read is taken for one that is not there.
+    UnreadableTakenForAbsent,
 }
 
 impl Default for Setup {
@@ -91,6 +93,8 @@ pub struct Node {
     pub answers: VecDeque<(u64, u64, Result<BoardView, ()>)>,
     pub calls: VecDeque<(u64, Call)>,
     pub releasing: BTreeSet<u16>,
+    /// Shards that the store did not open because their row cannot be read: their shells try again.
+    pub unopened: BTreeSet<u16>,
     /// Epochs under which its shells are open.
     pub epochs: Vec<Option<Epoch>>,
 }
@@ -114,6 +118,7 @@ impl World {
             boots: 1,
             store: Store {
                 rows: vec![None; usize::from(setup.shards)],
+                highest: vec![0; usize::from(setup.shards)],
                 shards: vec![(Epoch(0), 0); usize::from(setup.shards)],
                 ..Store::default()
             },
@@ -159,6 +164,7 @@ impl World {
             answers: VecDeque::new(),
             calls: VecDeque::new(),
             releasing: BTreeSet::new(),
+            unopened: BTreeSet::new(),
             epochs: vec![None; usize::from(setup.shards)],
         }
     }
@@ -260,7 +266,13 @@ impl World {
         };
         let is_alive = boot == self.nodes[number].boot;
         match call {
-            Call::Rows if is_alive => self.host(number, HostInput::RowsRead(self.store.rows.clone())),
+            Call::Rows if is_alive => {
+                let (rows, unreadable) = self.read();
+                self.host(number, HostInput::RowsRead(rows));
+                if !unreadable.is_empty() {
+                    self.coordinator(number, CoordinatorInput::Unreadable(unreadable));
+                }
+            }
             Call::ReadEpoch if is_alive => {
                 let expected = self.store.coordinator.0;
                 self.nodes[number]
@@ -268,8 +280,13 @@ impl World {
                     .push_front((boot, Call::OpenCoordinator(expected)));
             }
             Call::CoordinatorRows(epoch) if is_alive => {
-                let rows = self.store.rows.clone();
-                self.coordinator(number, CoordinatorInput::RowsRead { epoch, rows });
+                let (rows, unreadable) = self.read();
+                let input = CoordinatorInput::RowsRead {
+                    epoch,
+                    rows,
+                    unreadable,
+                };
+                self.coordinator(number, input);
             }
             Call::OpenCoordinator(expected) => {
                 let input = self.store.open_coordinator(expected, boot);
@@ -299,14 +316,26 @@ impl World {
                 let opened = self.store.open_shard(shard, &name, boot);
                 if is_alive {
                     self.nodes[number].epochs[usize::from(shard)] = opened;
+                    if opened.is_none() && self.store.unreadable.contains(&shard) {
+                        self.nodes[number].unopened.insert(shard);
+                    }
                 }
             }
             Call::Rows | Call::ReadEpoch | Call::CoordinatorRows(_) => {}
         }
     }
 
+    fn read(&self) -> (Vec<Option<Assigned>>, Vec<u16>) {
+        let (rows, unreadable) = self.store.read();
+        match self.setup.fault {
+            Some(Fault::UnreadableTakenForAbsent) => (rows, Vec::new()),
+            _ => (rows, unreadable),
+        }
+    }
+
     pub fn close_shard(&mut self, number: usize, shard: u16) {
         if self.nodes[number].releasing.remove(&shard) {
+            self.nodes[number].unopened.remove(&shard);
             self.nodes[number].epochs[usize::from(shard)] = None;
             self.host(number, HostInput::Closed { shard });
         }
@@ -329,8 +358,11 @@ impl World {
             self.nodes[but].lag += 1;
         }
         for number in 0..self.nodes.len() {
-            let node = &self.nodes[number];
+            let node = &mut self.nodes[number];
             if !node.is_paused && !node.is_gone {
+                for shard in std::mem::take(&mut node.unopened) {
+                    node.calls.push_back((node.boot, Call::OpenShard(shard)));
+                }
                 self.host(number, HostInput::Tick);
             }
         }

@@ -93,7 +93,8 @@ pub enum HostEffect {
         /// Which.
         shard: u16,
     },
-    /// The lease is over: take nothing new until the store has said that the shard is still this node's.
+    /// The lease is over, and another node may have been named: ask the store whether the shard is still this
+    /// node's, and close it if it says no. Until then it goes on: commits and answers prove themselves (F32).
     Fence {
         /// Which.
         shard: u16,
