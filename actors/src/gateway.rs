@@ -3,6 +3,7 @@
 //! Owns: the one trait between the API and the rest, and the shapes that cross it. Must never: know
 //! HTTP, JSON or an engine. Next: `api/` (the only caller), the node (the implementation).
 
+use crate::desk::Desk;
 use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::{Generation, Incarnation, JobId, ShardId, ShardMap, Slot};
 use fencepost_core::job::{AttemptRecord, Job};
@@ -234,6 +235,8 @@ pub trait Gateway: Send + Sync + 'static {
     /// Rows that could not be read or evaluated, over all shards, from a stored key on.
     fn quarantines(&self, from: Option<Vec<u8>>, limit: usize) -> Answer<Page<QuarantineRow, Vec<u8>>>;
 
+    /// Where workers over HTTP claim jobs, if this node has such a place.
+    fn desk(&self) -> Option<Arc<Desk>>;
     /// An operator says that the store's clock is right (F20). Whether it was in doubt.
     fn confirm_clock(&self) -> Answer<bool>;
     /// Whether the node is well.

@@ -1,7 +1,8 @@
 //! Fencepost: the job scheduler that is never off by one.
 //!
 //! Start at `node/` (a node, the same in production and under simulation), then `shell/` (durable
-//! before visible), `worker/` and `targets/` (what jobs do), `gateway.rs` and `api/` (HTTP), `cli/`.
+//! before visible), `worker/` and `targets/` (what jobs do), `desk/` (jobs for
+//! workers over HTTP), `gateway.rs` and `api/` (HTTP), `cli/`.
 
 pub mod api;
 #[cfg(not(madsim))]
@@ -13,6 +14,9 @@ pub mod clock;
 pub mod cluster;
 #[cfg(not(madsim))]
 pub mod config;
+#[cfg(not(madsim))]
+pub mod conformance;
+pub mod desk;
 pub mod gateway;
 pub mod guard;
 pub mod mesh;

@@ -330,8 +330,9 @@ fn a_backfill_makes_up_a_pause_whose_fate_is_a_stored_row() {
         {
             world.clock.sleep(Span::from_millis(5)).await;
         }
+        // The schedule may have been made at the very instant of its first occurrence, and `from` is exclusive.
         let backfill = ScheduleRequest::Backfill {
-            from: begin,
+            from: StoreTime(begin.0 - 1),
             to: node.gateway.now(),
             cap: 100,
             rerun: false,

@@ -9,6 +9,7 @@ use fencepost::net::rt::{HyperIo, HyperTimer};
 use fencepost::targets::{AttemptContext, CancelSignal, HandlerRegistry, TargetRunner, TargetsConfig};
 use fencepost_core::ids::{JobId, Token};
 use fencepost_core::job::{EffectProof, Outcome, RetryAdvice, Verdict};
+use fencepost_core::name::Name;
 use fencepost_core::target::{HttpTarget, Payload, PayloadKind, Target};
 use fencepost_core::time::{Span, StoreTime};
 use http_body_util::Full;
@@ -32,6 +33,8 @@ async fn call(worker: &NodeHandle, config: TargetsConfig, port: u16) -> Outcome 
     let url = format!("http://hooks.example:{port}/in");
     let attempt = AttemptContext {
         job: JobId::from_bytes([1; 16]).expect("the slot exists"),
+        tenant: Name::new("default").expect("a name"),
+        queue: Name::new("default").expect("a name"),
         schedule: None,
         token: Token::default(),
         attempt: 1,

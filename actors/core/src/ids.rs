@@ -80,8 +80,33 @@ pub struct Incarnation {
 pub struct WorkerId {
     /// Node name.
     pub node: Name,
-    /// Drawn anew at each start of the node.
+    /// Drawn anew at each start of the node; the low bits number the workers of one start.
     pub boot: u64,
+}
+
+/// Low bits of a boot, which number a node's workers; its own has zero.
+const WORKER_BITS: u32 = 24;
+
+impl WorkerId {
+    /// The worker of a node that starts now, with what was drawn for the start.
+    pub fn of_start(node: Name, drawn: u64) -> WorkerId {
+        let boot = drawn >> WORKER_BITS << WORKER_BITS;
+        WorkerId { node, boot }
+    }
+
+    /// Another worker of the same start; numbers beyond the low bits begin anew at one.
+    pub fn beside(&self, number: u64) -> WorkerId {
+        let most = (1 << WORKER_BITS) - 1;
+        WorkerId {
+            node: self.node.clone(),
+            boot: (self.boot >> WORKER_BITS << WORKER_BITS) + number % most + 1,
+        }
+    }
+
+    /// Whether it belongs to that start of its node: if not, it is gone.
+    pub fn is_of_start(&self, boot: u64) -> bool {
+        self.boot >> WORKER_BITS == boot >> WORKER_BITS
+    }
 }
 
 /// An offer of one worker; repeating it returns the same grants.

@@ -34,6 +34,17 @@ pub struct JobSpec {
     pub expires_at: Option<StoreTime>,
 }
 
+impl JobSpec {
+    /// The line it stands in when it is ready: its queue's, or that of the queue's remote jobs, which only workers over
+    /// HTTP are granted.
+    pub fn line(&self) -> Name {
+        match self.target {
+            Target::Remote(_) => self.queue.remote_line(),
+            Target::Http(_) | Target::Command(_) | Target::Handler(_) => self.queue.clone(),
+        }
+    }
+}
+
 /// When to try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RetryPolicy {

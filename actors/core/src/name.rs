@@ -6,6 +6,9 @@ use crate::limits::NAME_BYTES_MAX;
 use std::fmt;
 use std::sync::Arc;
 
+/// What the lines of remote jobs begin with.
+const REMOTE_MARK: char = '~';
+
 /// 1 to 128 characters of `A-Z a-z 0-9 . _ -`, the first a letter or digit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
@@ -34,6 +37,30 @@ impl Name {
             Some(at) => Err(NameError::Character(at + 1)),
             None => Ok(Name(text.into())),
         }
+    }
+
+    /// The line of this queue in which remote jobs wait, apart from jobs that nodes run themselves. No name of a user
+    /// begins like it, and it sorts after all of them.
+    pub fn remote_line(&self) -> Name {
+        Name(format!("{REMOTE_MARK}{self}").into())
+    }
+
+    /// A line's name: a queue's, or that of its remote jobs.
+    pub fn line(text: &str) -> Result<Name, NameError> {
+        match text.strip_prefix(REMOTE_MARK) {
+            Some(queue) => Name::new(queue).map(|queue| queue.remote_line()),
+            None => Name::new(text),
+        }
+    }
+
+    /// Whether it is a line of remote jobs.
+    pub fn is_remote_line(&self) -> bool {
+        self.0.starts_with(REMOTE_MARK)
+    }
+
+    /// Not a name; every name before it, and no other, is one of a user.
+    pub(crate) fn first_remote_line() -> Name {
+        Name(REMOTE_MARK.to_string().into())
     }
 
     /// The text.

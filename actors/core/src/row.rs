@@ -284,7 +284,7 @@ impl ReadyRow {
     pub fn of(shard: ShardId, job: &Job, order: StoreTime) -> ReadyRow {
         ReadyRow {
             shard,
-            queue: job.spec.queue.clone(),
+            queue: job.spec.line(),
             tenant: job.spec.tenant.clone(),
             priority: job.spec.priority,
             order,

@@ -1,4 +1,4 @@
-//! What a job does: http, command or handler.
+//! What a job does: http, command, handler or remote.
 //!
 //! Owns: the description, checked when made. Must never: do it. Next: `job.rs`.
 
@@ -15,6 +15,8 @@ pub enum Target {
     Command(CommandTarget),
     /// Calls a Rust handler registered under this name (`noop` is built in).
     Handler(Name),
+    /// Carried out by a worker that claims it over HTTP; this is what it is asked to do.
+    Remote(Name),
 }
 
 /// An HTTP call.

@@ -32,7 +32,7 @@ impl Target {
         match self {
             Target::Http(http) => http.url.len() + pairs(&http.headers),
             Target::Command(command) => command.argv.iter().map(String::len).sum::<usize>() + pairs(&command.env),
-            Target::Handler(_) => 0,
+            Target::Handler(_) | Target::Remote(_) => 0,
         }
     }
 }

@@ -169,7 +169,7 @@ const ATTEMPT_COLUMNS: &[Column] = &[
 fn target(job: &Value) -> String {
     let text = match cell(job, &["target", "type"]).as_str() {
         "http" => format!("{} {}", cell(job, &["target", "method"]), cell(job, &["target", "url"])),
-        "handler" => format!("handler {}", cell(job, &["target", "name"])),
+        kind @ ("handler" | "remote") => format!("{kind} {}", cell(job, &["target", "name"])),
         _ => {
             let words = job.pointer("/target/argv").and_then(Value::as_array);
             let words = words.into_iter().flatten().filter_map(Value::as_str);

@@ -5,7 +5,7 @@
 
 use super::failure::Failure;
 use crate::api::dto::job::RetryBody;
-use crate::api::dto::target::{CommandBody, HandlerBody, HttpBody, TargetBody};
+use crate::api::dto::target::{CommandBody, HandlerBody, HttpBody, RemoteBody, TargetBody};
 use crate::problem::Exit;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -35,6 +35,9 @@ pub struct JobArgs {
     /// Call the Rust handler of this name; "noop" is built in.
     #[arg(long, value_name = "NAME", conflicts_with = "command", help_heading = "Target")]
     pub handler: Option<String>,
+    /// Wait for a worker that claims it over HTTP and knows this name.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["http", "handler", "command"], help_heading = "Target")]
+    pub remote: Option<String>,
     /// Run this program; put it last, behind --.
     #[arg(last = true, value_name = "COMMAND", help_heading = "Target")]
     pub command: Vec<String>,
@@ -138,6 +141,9 @@ impl JobArgs {
         }
         if let Some(name) = &self.handler {
             return Some(TargetBody::Handler(HandlerBody { name: name.clone() }));
+        }
+        if let Some(name) = &self.remote {
+            return Some(TargetBody::Remote(RemoteBody { name: name.clone() }));
         }
         (!self.command.is_empty()).then(|| {
             TargetBody::Command(CommandBody {

@@ -37,6 +37,7 @@ pub mod settings;
 pub mod store;
 pub mod variables;
 pub mod when;
+pub mod worker;
 
 const EXAMPLE: &str = "Examples:
   fencepost dev
@@ -75,6 +76,9 @@ enum Command {
     /// Bring schedules from elsewhere.
     #[command(subcommand)]
     Import(import::ImportCommand),
+    /// Work with workers over HTTP.
+    #[command(subcommand)]
+    Worker(worker::WorkerCommand),
     /// Work with the server's clock.
     #[command(subcommand)]
     Clock(clock::ClockCommand),
@@ -127,6 +131,10 @@ fn run(command: Command) -> Exit {
         Command::Job(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Doctor(args) => ask(args.format(), async |out| args.run(out).await),
         Command::Clock(command) => ask(command.format(), async |out| command.run(out).await),
+        Command::Worker(command) => {
+            let done = command.run(&mut io::stdout());
+            finish(command.format(), done)
+        }
         Command::Store(command) => {
             crate::process::panics::keep_quiet_while_opening();
             finish(command.format(), keep_at(&command))

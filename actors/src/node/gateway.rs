@@ -7,6 +7,7 @@ use crate::chance::{SharedChance, draw_u64};
 use crate::clock::SharedClock;
 use crate::cluster::owners::{Owner, Owners};
 use crate::cluster::route::Router;
+use crate::desk::Desk;
 use crate::gateway::{Answer, ShardReply, ShardRequest};
 use crate::node::NodeParts;
 use crate::node::notes::Waiters;
@@ -40,6 +41,8 @@ pub struct NodeGateway {
     shards: Vec<Addr<ShardActor>>,
     /// Who owns what, where there are other nodes.
     pub(super) owners: Option<Arc<Owners>>,
+    /// Where workers over HTTP claim jobs.
+    pub(super) desk: Option<Arc<Desk>>,
     /// The way to them.
     router: Option<Arc<Router>>,
     probes: Mutex<Vec<ShardProbe>>,
@@ -100,6 +103,7 @@ impl NodeGateway {
             probes: Mutex::new(vec![ShardProbe::default(); shards.len()]),
             shards,
             owners: None,
+            desk: None,
             router: None,
             started: AtomicBool::new(false),
             draining: AtomicBool::new(false),
@@ -112,6 +116,12 @@ impl NodeGateway {
     /// With a table of who owns what, and a way to them.
     pub(crate) fn among(self, owners: Option<Arc<Owners>>, router: Option<Arc<Router>>) -> NodeGateway {
         NodeGateway { owners, router, ..self }
+    }
+
+    /// With a place for workers over HTTP.
+    pub(crate) fn with_desk(self, desk: Arc<Desk>) -> NodeGateway {
+        let desk = Some(desk);
+        NodeGateway { desk, ..self }
     }
 
     /// Whether a shard is this node's.

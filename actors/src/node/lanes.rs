@@ -14,7 +14,17 @@ pub type OnLane = Box<dyn FnOnce() + Send>;
 /// A thread with a local executor: runs what it is given there.
 pub type Lane = Arc<dyn Fn(OnLane) + Send + Sync>;
 
+/// The lane of the current thread, also for what runs there beside actors.
+#[cfg(not(madsim))]
+pub fn local_lane() -> Lane {
+    let here = actix::Arbiter::current();
+    Arc::new(move |work| {
+        here.spawn_fn(work);
+    })
+}
+
 /// The lane of the current thread.
+#[cfg(madsim)]
 pub fn local_lane() -> Lane {
     Arc::new(|work| work())
 }

@@ -18,6 +18,7 @@ use crate::cluster::decider::Decider;
 use crate::cluster::member::{BoardLink, Member, MemberParts};
 use crate::cluster::owners::Owners;
 use crate::cluster::route::{RequestService, Router};
+use crate::desk::{Desk, DeskParts};
 use crate::node::gateway::NodeGateway;
 use crate::node::lanes::{Lane, start_on};
 use crate::node::notes::{Notes, Waiters};
@@ -39,7 +40,7 @@ use fencepost_core::scheduler_shard::io::FireNote;
 use fencepost_core::time::Span;
 use fencepost_core::worker::WorkerConfig;
 use fencepost_storage::store::{OpenError, StoreError};
-use futures_util::future::{join_all, select};
+use futures_util::future::{join, join_all, select};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -163,10 +164,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     };
     let map = ShardMap::new(cell.shards).ok_or_else(|| StartError::Cell("the cell has no shards".into()))?;
     let waiters = Arc::new(Waiters::default());
-    let worker_id = WorkerId {
-        node: config.name.clone(),
-        boot: draw_u64(&*parts.chance),
-    };
+    let worker_id = WorkerId::of_start(config.name.clone(), draw_u64(&*parts.chance));
     let mut sinks = parts.notes.clone();
     sinks.push(Arc::new(WaitersNotes(waiters.clone())));
     let notes: Arc<dyn Notes> = Arc::new(AllNotes(sinks));
@@ -194,7 +192,8 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     let owners = neighbours.as_ref().map(|_| Arc::new(Owners::new(config.name.clone())));
     let gateway = NodeGateway::new(&parts, map, &cell, shards.clone(), waiters).await?;
     let router = neighbours.as_ref().map(|neighbours| neighbours.router.clone());
-    let gateway = Arc::new(gateway.among(owners.clone(), router));
+    let desk = start_desk(&config, &parts, (map, &cell, shards.clone()), &worker_id)?;
+    let gateway = Arc::new(gateway.among(owners.clone(), router).with_desk(desk));
     if let Some(neighbours) = &neighbours {
         neighbours.requests.serve(&gateway);
     }
@@ -215,6 +214,26 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
         node.start_worker(node.config.slots).await?;
     }
     Ok(node)
+}
+
+fn start_desk(
+    config: &NodeConfig,
+    parts: &NodeParts,
+    (map, cell, shards): (ShardMap, &CellRow, Vec<Addr<ShardActor>>),
+    worker: &WorkerId,
+) -> Result<Arc<Desk>, StartError> {
+    Ok(Arc::new(Desk::new(DeskParts {
+        clock: parts.clock.clone(),
+        chance: parts.chance.clone(),
+        runner: parts.runner.clone(),
+        worker: worker.clone(),
+        cell: cell.cell,
+        map,
+        shards,
+        lane: parts.lanes.last().cloned().ok_or_else(lane_gone)?,
+        lease: config.lease,
+        heartbeat: config.heartbeat,
+    })))
 }
 
 fn start_member(
@@ -308,13 +327,12 @@ impl Node {
     /// limit; everything stamped becomes durable; then the actors end.
     pub async fn drain(&self) {
         self.gateway.set_draining();
-        if let Some(worker) = &self.worker {
-            let (tell, drained) = oneshot::channel();
-            if worker.send(ToWorker::Drain(self.config.drain, tell)).await.is_ok() {
-                let limit = self.config.drain + SETTLE_MAX;
-                self.gateway.within(limit, drained).await;
+        let desk = async {
+            if let Some(desk) = &self.gateway.desk {
+                desk.drain(self.config.drain).await;
             }
-        }
+        };
+        join(self.drain_worker(), desk).await;
         if let Some(member) = &self.member {
             let limit = Span::from_millis(limits::DRAIN_HAND_OVER_MS);
             member.leave(&self.parts.clock, limit).await;
@@ -327,6 +345,15 @@ impl Node {
         }
         if let Some(worker) = &self.worker {
             let _ = worker.send(ToWorker::Stop).await;
+        }
+    }
+
+    async fn drain_worker(&self) {
+        let Some(worker) = &self.worker else { return };
+        let (tell, drained) = oneshot::channel();
+        if worker.send(ToWorker::Drain(self.config.drain, tell)).await.is_ok() {
+            let limit = self.config.drain + SETTLE_MAX;
+            self.gateway.within(limit, drained).await;
         }
     }
 

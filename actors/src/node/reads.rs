@@ -3,6 +3,7 @@
 //! Owns: views of jobs, schedules and fates. Must never: feed a decision of a machine. Next:
 //! `gateway.rs`.
 
+use crate::desk::Desk;
 use crate::gateway::{
     Answer, FateQuery, Gateway, Health, JobRange, JobView, NodeFacts, Page, ScheduleFacts, ShardReply, ShardRequest,
 };
@@ -84,6 +85,10 @@ impl Gateway for NodeGateway {
 
     fn draw(&self) -> u128 {
         self.draw_128()
+    }
+
+    fn desk(&self) -> Option<Arc<Desk>> {
+        self.desk.clone()
     }
 
     fn job(&self, id: JobId) -> Answer<Option<JobView>> {

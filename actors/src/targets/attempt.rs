@@ -19,6 +19,10 @@ use super::tail::OutputTail;
 pub struct AttemptContext {
     /// The job; its text is the idempotency key, the same for every attempt.
     pub job: JobId,
+    /// Owner of quotas.
+    pub tenant: Name,
+    /// The queue it waited in.
+    pub queue: Name,
     /// The schedule whose occurrence it is, if it is one.
     pub schedule: Option<Name>,
     /// Fencing token of this attempt.

@@ -62,7 +62,7 @@ pub fn check_target(target: &Target, config: &TargetsConfig) -> Result<(), Targe
             "command targets are off on this server; an operator can allow them",
         )),
         Target::Command(command) => check_command(command),
-        Target::Handler(_) => Ok(()),
+        Target::Handler(_) | Target::Remote(_) => Ok(()),
     }
 }
 

@@ -11,6 +11,8 @@ const GRACE: Span = Span::from_millis(20);
 fn attempt(timeout: Span) -> AttemptContext {
     AttemptContext {
         job: JobId::from_bytes([1; 16]).unwrap(),
+        tenant: name("default"),
+        queue: name("default"),
         schedule: None,
         token: Token::default(),
         attempt: 3,

@@ -1,7 +1,7 @@
 //! Targets: what a job does, carried out under bounds.
 //!
 //! Owns: the one entry for a worker (`TargetRunner::run`) and what an operator allows. Must never: retry, or
-//! report an outcome that was not seen. Next: `http`, `command`, `handler` for the three kinds; `check` for
+//! report an outcome that was not seen. Next: `http`, `command`, `handler` for the kinds that run here, `../desk/` for the others; `check` for
 //! what is accepted; the guide `docs/guides/targets.md`.
 
 pub mod address;
@@ -18,17 +18,20 @@ mod meter;
 pub mod signal;
 #[cfg(not(madsim))]
 mod supervise;
-mod tail;
+pub(crate) mod tail;
 #[cfg(not(madsim))]
 pub mod tls;
 pub mod url;
 
 use std::sync::Arc;
 
+use fencepost_core::ids::{JobId, Token};
 use fencepost_core::job::{EffectProof, Outcome, RetryAdvice};
+use fencepost_core::lease_manager::io::Recorded;
 use fencepost_core::limits::GRACE_MS;
 use fencepost_core::target::{CommandTarget, Target};
 use fencepost_core::time::Span;
+use futures_util::future::BoxFuture;
 
 use self::address::{AddressPolicy, AddressRange};
 pub use self::attempt::AttemptContext;
@@ -109,6 +112,16 @@ pub struct TargetRunner {
     config: Arc<TargetsConfig>,
     connector: Arc<Connector>,
     handlers: Arc<HandlerRegistry>,
+    /// Who carries out remote jobs; only a claim's runner has one.
+    remote: Option<Arc<dyn CarryRemote>>,
+}
+
+/// Carries out jobs elsewhere: a claim of a worker over HTTP.
+pub trait CarryRemote: Send + Sync {
+    /// Stands for one attempt until it has ended.
+    fn carry(self: Arc<Self>, attempt: AttemptContext, cancel: CancelSignal) -> BoxFuture<'static, Outcome>;
+    /// What the owners said to outcomes.
+    fn recorded(&self, items: &[(JobId, Token, Recorded)]);
 }
 
 impl TargetRunner {
@@ -133,6 +146,21 @@ impl TargetRunner {
             config: Arc::new(config),
             connector: Arc::new(connector),
             handlers: Arc::new(handlers),
+            remote: None,
+        }
+    }
+
+    /// The same, for one claim.
+    #[must_use]
+    pub(crate) fn carrying(self, remote: Arc<dyn CarryRemote>) -> Self {
+        let remote = Some(remote);
+        Self { remote, ..self }
+    }
+
+    /// Tells a claim what became of its reports.
+    pub(crate) fn note_recorded(&self, items: &[(JobId, Token, Recorded)]) {
+        if let Some(remote) = &self.remote {
+            remote.recorded(items);
         }
     }
 
@@ -153,6 +181,10 @@ impl TargetRunner {
                     .run(name, &attempt, cancel, self.config.handler_grace)
                     .await
             }
+            Target::Remote(_) => match &self.remote {
+                Some(remote) => remote.clone().carry(attempt, cancel).await,
+                None => not_claimed(),
+            },
         }
     }
 
@@ -162,7 +194,7 @@ impl TargetRunner {
     pub fn instant_outcome(&self, target: &Target) -> Option<Outcome> {
         match target {
             Target::Handler(name) if name.as_str() == handler::NOOP => Some(attempt::succeeded(OutputTail::default())),
-            Target::Handler(_) | Target::Http(_) | Target::Command(_) => None,
+            Target::Handler(_) | Target::Remote(_) | Target::Http(_) | Target::Command(_) => None,
         }
     }
 
@@ -178,6 +210,17 @@ impl TargetRunner {
     async fn run_command(&self, _: &CommandTarget, _: &AttemptContext, _: &CancelSignal) -> Outcome {
         commands_off()
     }
+}
+
+/// A remote job that came to a worker of a node. Owners grant those to claims only.
+pub(crate) fn not_claimed() -> Outcome {
+    let error = "remote_not_claimed: remote jobs are carried out by workers that claim them over HTTP";
+    attempt::failed(
+        RetryAdvice::ByPolicy,
+        EffectProof::NoEffect,
+        error,
+        OutputTail::default(),
+    )
 }
 
 /// Not permanent: another worker may allow commands, or this one after its next start.

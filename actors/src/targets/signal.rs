@@ -124,6 +124,19 @@ impl CancelSignal {
         (state.lease_extensions, state.lease_left)
     }
 
+    /// Waits for either: an extension after the one counted `seen`, or that the attempt is asked to stop. With
+    /// `cancel_is_known` a request to cancel is no news.
+    pub async fn stopped_or_extended(&self, seen: u64, cancel_is_known: bool) -> Result<(u64, Span), StopReason> {
+        let is_news = |reason: &StopReason| !(cancel_is_known && *reason == StopReason::CancelRequested);
+        self.shared
+            .wait_for(|state| match (state.stop.filter(is_news), state.lease_left) {
+                (Some(reason), _) => Some(Err(reason)),
+                (None, Some(left)) if state.lease_extensions > seen => Some(Ok((state.lease_extensions, left))),
+                (None, _) => None,
+            })
+            .await
+    }
+
     /// Waits for an extension after the one counted `seen`.
     pub async fn lease_extended(&self, seen: u64) -> (u64, Span) {
         self.shared

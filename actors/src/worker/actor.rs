@@ -233,7 +233,12 @@ impl Handler<ToWorker> for WorkerActor {
 
     fn handle(&mut self, message: ToWorker, ctx: &mut Context<WorkerActor>) {
         match message {
-            ToWorker::Input(input) => self.step(input, ctx),
+            ToWorker::Input(input) => {
+                if let WorkerInput::Recorded { items, .. } = &input {
+                    self.parts.runner.note_recorded(items);
+                }
+                self.step(input, ctx);
+            }
             ToWorker::Drain(within, drained) => self.drain(within, drained, ctx),
             ToWorker::Stop => ctx.stop(),
         }
@@ -244,6 +249,8 @@ fn attempt_context(grant: &Grant) -> AttemptContext {
     let job = &grant.job;
     AttemptContext {
         job: job.id,
+        tenant: job.spec.tenant.clone(),
+        queue: job.spec.queue.clone(),
         schedule: schedule_of(job),
         token: grant.token,
         attempt: grant.attempt,

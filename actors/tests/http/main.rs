@@ -1,7 +1,7 @@
 //! The HTTP API over real sockets on a whole node with the model store: what callers are promised.
 //!
 //! Owns: the world that the tests share. Next: `guard.rs`, `limits.rs`, `input.rs`, `jobs.rs`,
-//! `schedules.rs`, `openapi.rs`, `commands.rs`.
+//! `schedules.rs`, `workers.rs`, `openapi.rs`, `commands.rs`.
 #![cfg(not(madsim))]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
@@ -17,6 +17,7 @@ mod payloads;
 mod schedules;
 #[path = "../support/stoppable.rs"]
 mod stoppable;
+mod workers;
 
 use fencepost::api::server::{ApiConfig, ApiServer, HttpLimits};
 use fencepost::api::token::TokenDigest;
@@ -128,11 +129,25 @@ impl World {
     }
 
     pub async fn with_limits(limits: HttpLimits) -> World {
+        World::with(limits, |_| {}).await
+    }
+
+    /// With settings of its node.
+    pub async fn with(limits: HttpLimits, set: impl FnOnce(&mut NodeConfig)) -> World {
         let clock: SharedClock = Arc::new(SystemClock::new());
-        World::on(clock.clone(), model_store(&clock), limits).await
+        World::start(clock.clone(), model_store(&clock), limits, set).await
     }
 
     pub async fn on(clock: SharedClock, store: ModelStore, limits: HttpLimits) -> World {
+        World::start(clock, store, limits, |_| {}).await
+    }
+
+    async fn start(
+        clock: SharedClock,
+        store: ModelStore,
+        limits: HttpLimits,
+        set: impl FnOnce(&mut NodeConfig),
+    ) -> World {
         let parts = NodeParts {
             store: Arc::new(store),
             cell: 7,
@@ -145,6 +160,7 @@ impl World {
         };
         let mut config = NodeConfig::new(Name::new("local").unwrap());
         config.shards = 4;
+        set(&mut config);
         let node = run_node(config, parts).await.unwrap();
         node.ready().await;
         let config = ApiConfig {

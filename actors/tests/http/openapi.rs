@@ -155,3 +155,56 @@ fn request_bodies_have_the_fields_that_the_readers_know() {
         }
     });
 }
+
+/// The part of the page that a worker in another language needs, as JSON Schema.
+fn worker_schema(page: &Value) -> String {
+    let schemas = page["components"]["schemas"].as_object().unwrap();
+    let mut wanted: Vec<String> = ["Claim", "Heartbeat", "Finish", "Release"]
+        .iter()
+        .flat_map(|call| [format!("{call}Body"), format!("{call}Answer")])
+        .filter(|name| schemas.contains_key(name))
+        .chain(["Problem".to_owned()])
+        .collect();
+    let mut defs = serde_json::Map::new();
+    while let Some(name) = wanted.pop() {
+        let text = schemas[&name].to_string();
+        let parts = text.split("#/components/schemas/").skip(1);
+        let named = parts.filter_map(|part| part.split('"').next().map(str::to_owned));
+        wanted.extend(named.filter(|named| !defs.contains_key(named) && *named != name));
+        let local = text.replace("#/components/schemas/", "#/$defs/");
+        defs.insert(name, serde_json::from_str(&local).unwrap());
+    }
+    let schema = serde_json::json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$comment": "Made from /openapi.json by a test; see docs/guides/workers.md.",
+        "title": "What workers of Fencepost and its servers send each other",
+        "$defs": defs,
+    });
+    serde_json::to_string_pretty(&schema).unwrap() + "\n"
+}
+
+#[test]
+fn the_schema_for_workers_is_the_pages() {
+    run(async {
+        let world = World::new().await;
+        let made = worker_schema(&page(&world).await);
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/workers/worker.schema.json");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, &made).unwrap();
+        }
+        let kept = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            kept == made,
+            "docs/workers/worker.schema.json is old: run this test with BLESS=1"
+        );
+        for name in [
+            "ClaimBody",
+            "ClaimAnswer",
+            "HeartbeatAnswer",
+            "FinishBody",
+            "ReleaseBody",
+        ] {
+            assert!(made.contains(&format!("\"{name}\"")), "{name}");
+        }
+    });
+}

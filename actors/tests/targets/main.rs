@@ -22,6 +22,8 @@ use fencepost_core::time::{Span, StoreTime};
 fn attempt(target: Target) -> AttemptContext {
     AttemptContext {
         job: JobId::from_bytes([1; 16]).unwrap(),
+        tenant: Name::new("default").unwrap(),
+        queue: Name::new("default").unwrap(),
         schedule: Some(Name::new("nightly").unwrap()),
         token: Token {
             generation: Generation(1),

@@ -106,6 +106,7 @@ fn target() -> BoxedStrategy<Target> {
     prop_oneof![
         2 => Just(Target::Handler(Name::new("noop").unwrap())),
         1 => name().prop_map(Target::Handler),
+        1 => name().prop_map(Target::Remote),
         1 => (text(), text(), pairs()).prop_map(|(method, url, headers)| Target::Http(HttpTarget { method, url, headers })),
         1 => (vec("\\PC{0,9}", 0..5), any::<bool>(), pairs(), of("\\PC{0,9}"), span()).prop_map(
             |(argv, shell, env, directory, grace)| Target::Command(CommandTarget { argv, shell, env, directory, grace })

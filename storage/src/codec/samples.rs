@@ -378,7 +378,26 @@ pub(crate) fn rows() -> Vec<Row> {
     ];
     rows.extend(schedule_rows());
     rows.extend(place_rows());
+    rows.extend(remote_rows());
     rows
+}
+
+/// Work for a worker over HTTP, and its place in line.
+fn remote_rows() -> Vec<Row> {
+    let mut job = small_job(2);
+    let mut spec = (*job.spec).clone();
+    spec.target = Target::Remote(name("resize"));
+    job.spec = Arc::new(spec);
+    let shard = ShardId(4);
+    vec![
+        Row::Ready(ReadyRow::of(shard, &job, AT)),
+        Row::Mark(MarkRow {
+            shard,
+            range: MarkRange::Ready(job.spec.line(), name("acme")),
+            from: RowKey::Ready(ReadyRow::of(shard, &job, AT)),
+        }),
+        Row::Job(Box::new(job)),
+    ]
 }
 
 /// The store's own.

@@ -183,6 +183,9 @@ fn put_target(target: &Target, out: &mut Out<'_>) {
         Target::Handler(name) => {
             out.put(2_u8).name(name);
         }
+        Target::Remote(name) => {
+            out.put(3_u8).name(name);
+        }
     }
 }
 
@@ -201,6 +204,7 @@ fn take_target(input: &mut In<'_>) -> Result<Target, RowError> {
             grace: input.span()?,
         })),
         2 => Ok(Target::Handler(input.name()?)),
+        3 => Ok(Target::Remote(input.name()?)),
         _ => Err(RowError::Illegal("target kind")),
     }
 }

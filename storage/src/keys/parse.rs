@@ -61,7 +61,7 @@ impl<'a> Parts<'a> {
             Kind::Wait => RowKey::Wait(self.shard()?, self.time()?, self.job()?),
             Kind::Ready => RowKey::Ready(ReadyRow {
                 shard: self.shard()?,
-                queue: self.name()?,
+                queue: self.line()?,
                 tenant: self.name()?,
                 priority: self.array::<1>()?[0],
                 order: self.time()?,
@@ -128,10 +128,19 @@ impl<'a> Parts<'a> {
     }
 
     fn name(&mut self) -> Option<Name> {
+        self.text(|text| Name::new(text).ok())
+    }
+
+    /// The name of a line: a queue's, or that of its remote jobs.
+    fn line(&mut self) -> Option<Name> {
+        self.text(|text| Name::line(text).ok())
+    }
+
+    fn text(&mut self, name: impl Fn(&str) -> Option<Name>) -> Option<Name> {
         let tail = self.bytes.get(self.at..)?;
         let length = tail.iter().position(|byte| *byte == 0)?;
         let text = std::str::from_utf8(tail.get(..length)?).ok()?;
-        let name = Name::new(text).ok()?;
+        let name = name(text)?;
         self.at += length + 1;
         Some(name)
     }
@@ -161,7 +170,7 @@ impl<'a> Parts<'a> {
     fn mark(&mut self) -> Option<MarkRange> {
         match self.array::<1>()?[0] {
             0 => Some(MarkRange::Wait),
-            1 => Some(MarkRange::Ready(self.name()?, self.name()?)),
+            1 => Some(MarkRange::Ready(self.line()?, self.name()?)),
             _ => None,
         }
     }

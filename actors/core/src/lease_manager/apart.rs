@@ -57,22 +57,25 @@ impl Apart {
         true
     }
 
-    /// Takes out the first of these queues (all, if empty) if it lost at most so many workers. None goes before
+    /// Takes out the first of these lines (all queues, if empty) if it lost at most so many workers. None goes before
     /// it: what starts meanwhile would run beside it.
     pub(super) fn take(&mut self, only: &BTreeSet<Name>, lost_max: u32) -> Option<(WaitKey, Arc<Job>)> {
         let (_, key) = self.first(only).filter(|(suspect, _)| suspect.lost <= lost_max)?;
         self.remove(&key).map(|job| (key, job))
     }
 
-    /// The first of these queues (all, if empty).
+    /// The first of these lines (all queues, if empty).
     pub(super) fn worst(&self, only: &BTreeSet<Name>) -> Option<Suspect> {
         self.first(only).map(|(suspect, _)| suspect)
     }
 
     fn first(&self, only: &BTreeSet<Name>) -> Option<(Suspect, WaitKey)> {
         let fits = |key: &WaitKey| {
-            let job = self.jobs.get(key);
-            only.is_empty() || job.is_some_and(|job| only.contains(&job.spec.queue))
+            let line = self.jobs.get(key).map(|job| job.spec.line());
+            line.is_some_and(|line| match only.is_empty() {
+                true => !line.is_remote_line(),
+                false => only.contains(&line),
+            })
         };
         self.line
             .iter()

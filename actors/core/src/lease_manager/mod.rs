@@ -49,7 +49,6 @@ use leases::LeaseTable;
 use places::Lies;
 use ready::{ClassId, ReadyKey, ReadyRange};
 use recent::RecentTokens;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use sweep::Sweep;
 use waiting::WaitRange;
@@ -230,7 +229,7 @@ impl LeaseManager {
             self.serve_waiting_offers(now, out);
         }
         self.place_rows(out);
-        let is_wanted = self.fresh && self.hungry && self.ready.has_more(&BTreeSet::new());
+        let is_wanted = self.fresh && self.hungry && self.ready.has_any();
         if is_wanted {
             self.hungry = false;
         }
@@ -280,7 +279,7 @@ impl LeaseManager {
         let (id, token, worker) = (row.id, row.token, row.worker.clone());
         let length = leases::grace(&row, &self.facts);
         self.leases.add(row, Arc::new(job), length, true);
-        if dead.is_some_and(|(node, boot)| worker.node == *node && worker.boot != *boot) {
+        if dead.is_some_and(|(node, boot)| worker.node == *node && !worker.is_of_start(*boot)) {
             self.leases.orphan(id);
         } else {
             self.workers.inherit(worker, id, token);

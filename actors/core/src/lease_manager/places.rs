@@ -28,7 +28,7 @@ pub(super) enum Lies {
 impl LeaseManager {
     /// A job may be granted from now on.
     pub(super) fn enter_ready(&mut self, job: Arc<Job>, order: StoreTime, lies: Lies, out: &mut Orders) {
-        let name = (job.spec.queue.clone(), job.spec.tenant.clone());
+        let name = class_of(&job);
         let class = self.class_for(&name, out);
         let key = (job.spec.priority, order, job.id);
         let cost = cost_of(&job);
@@ -265,5 +265,5 @@ pub(super) fn move_job(job: &mut Job, from: JobState, to: JobState) {
 
 /// The class of a job.
 pub(super) fn class_of(job: &Job) -> ClassName {
-    (job.spec.queue.clone(), job.spec.tenant.clone())
+    (job.spec.line(), job.spec.tenant.clone())
 }

@@ -205,15 +205,20 @@ impl ReadyRange {
         evicted
     }
 
-    /// The next queue in turn after the last one served, among `only` (all, if empty).
+    /// The next queue in turn after the last one served, among `only` (all but remote ones, if empty).
     pub(super) fn next_line(&mut self, only: &BTreeSet<Name>) -> Option<Name> {
         let after = match &self.turn {
             Some(name) => Bound::Excluded(name.clone()),
             None => Bound::Unbounded,
         };
         let next = if only.is_empty() {
-            let rest = self.lines.range((after, Bound::Unbounded)).next();
-            rest.or_else(|| self.lines.iter().next()).map(|(name, _)| name.clone())
+            let remote = Name::first_remote_line();
+            let rest = match &after {
+                Bound::Excluded(name) if *name >= remote => None,
+                _ => self.lines.range((after, Bound::Excluded(remote.clone()))).next(),
+            };
+            rest.or_else(|| self.lines.range(..remote).next())
+                .map(|(name, _)| name.clone())
         } else {
             let rest = only
                 .range((after, Bound::Unbounded))
@@ -263,10 +268,15 @@ impl ReadyRange {
         self.lines.entry(class.name.0.clone()).or_default().push_back(id);
     }
 
-    /// Whether any of these queues (all, if empty) has something in line.
+    /// Whether any line has something in it, remote ones included.
+    pub(super) fn has_any(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    /// Whether any of these lines (all queues, if empty) has something in it.
     pub(super) fn has_more(&self, only: &BTreeSet<Name>) -> bool {
         if only.is_empty() {
-            return !self.lines.is_empty();
+            return self.lines.range(..Name::first_remote_line()).next().is_some();
         }
         only.iter().any(|name| self.lines.contains_key(name))
     }

@@ -74,7 +74,7 @@ impl LeaseManager {
     /// Grants what became ready to the offers that wait, each worker in its turn.
     pub(super) fn serve_waiting_offers(&mut self, now: Now, out: &mut Orders) {
         for _ in 0..self.waiting_offers.by_worker.len() {
-            if !self.ready.has_more(&BTreeSet::new()) {
+            if !self.ready.has_any() {
                 return;
             }
             let Some(worker) = self.waiting_offers.after(self.waiting_offers.turn.as_ref()) else {

@@ -7,6 +7,7 @@
 mod cell;
 mod clock;
 mod cluster;
+mod desk;
 mod jobs;
 mod mesh;
 mod requests;
@@ -20,6 +21,7 @@ mod workers;
 pub use cell::*;
 pub use clock::*;
 pub use cluster::*;
+pub use desk::*;
 pub use jobs::*;
 pub use mesh::*;
 pub use requests::*;
@@ -80,6 +82,7 @@ const _: () =
 const _: () = assert!(READY_WINDOW_BYTES.is_multiple_of(READY_WINDOW_JOBS));
 const _: () = assert!(WAIT_WINDOW_JOBS / 2 <= SCAN_ROWS_MAX);
 const _: () = assert!(PAYLOAD_BYTES_MAX * 2 <= READY_WINDOW_BYTES && PAYLOAD_BYTES_MAX * 2 <= WAIT_WINDOW_BYTES);
+const _: () = assert!(CLAIM_COUNT_MAX <= OFFER_SLOTS_MAX && REPORT_WAIT_MS < HEARTBEAT_MS);
 const _: () = assert!(WORKER_LOST_WAIT_MS < HEARTBEAT_MS);
 // What waits since an earlier loss must not be chosen before what was lost just now is due.
 const _: () = assert!(WORKER_LOST_WAIT_MS * 2 <= APART_SETTLE_MS);

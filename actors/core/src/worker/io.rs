@@ -66,6 +66,11 @@ pub enum WorkerInput {
         /// Which, and what came out.
         items: Vec<(JobId, Token, Outcome)>,
     },
+    /// Runs that did nothing and never will: whoever was to carry them out has not begun them.
+    NotStarted {
+        /// Which.
+        items: Vec<(JobId, Token)>,
+    },
     /// Outcomes are recorded.
     Recorded {
         /// From.

@@ -111,6 +111,7 @@ impl WorkerMachine {
             }
             WorkerInput::Begun { id, token } => self.on_begun(now, (id, token), effects),
             WorkerInput::AttemptsFinished { items } => self.on_finished(now, items, effects),
+            WorkerInput::NotStarted { items } => self.on_not_started(now, items, effects),
             WorkerInput::Recorded { from, items } => self.on_recorded(now, from, &items, effects),
             WorkerInput::Reconcile { from, items } => self.on_reconcile(now, from, &items, effects),
             WorkerInput::ShardAway(shard) => self.on_shard_away(now, shard),

@@ -13,7 +13,7 @@ use crate::job::Outcome;
 use crate::lease_manager::io::Recorded;
 use crate::limits;
 use crate::time::{Monotonic, Span};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const RETRY_FIRST: Span = Span::from_millis(limits::OUTCOME_RETRY_FIRST_MS);
 const RETRY_CAP: Span = Span::from_millis(limits::OUTCOME_RETRY_CAP_MS);
@@ -35,6 +35,26 @@ impl WorkerMachine {
         }
         for shard in touched {
             self.send_outcomes(now, shard, effects);
+        }
+    }
+
+    /// Runs that were given to someone who proves that nothing was done: they go back (F14). One whose lease is
+    /// over is another's by now.
+    pub(super) fn on_not_started(&mut self, now: Monotonic, items: Vec<Key>, effects: &mut Vec<WorkerEffect>) {
+        let mut back: BTreeMap<ShardId, Vec<Key>> = BTreeMap::new();
+        for key in items {
+            let shard = self.shard_of(key.0);
+            if self.is_beginning(shard, &key) {
+                continue;
+            }
+            if let Some(run) = self.remove_run(shard, key)
+                && !run.told_lost
+            {
+                back.entry(shard).or_default().push(key);
+            }
+        }
+        for (shard, keys) in back {
+            self.hand_back(now, shard, keys, effects);
         }
     }
 

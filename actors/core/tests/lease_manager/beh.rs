@@ -1,7 +1,7 @@
 //! The shared behaviour cases that a lease manager alone can show.
 
 use crate::support::lease_harness::{Leases, START};
-use crate::support::make::{failed, item, item_due, job_id, spec, succeeded, worker};
+use crate::support::make::{failed, item, item_due, job_id, spec, start, succeeded, worker};
 use fencepost_core::job::{AttemptResult, JobState};
 use fencepost_core::lease_manager::io::{CancelAnswer, LeaseEffect, Recorded};
 use fencepost_core::refusal::RefusalKind;
@@ -141,7 +141,7 @@ fn beh_r02_those_that_ran_beside_a_killer_are_charged_once_and_it_dies_at_its_ca
     for boot in 1..20 {
         // The owner dies with its worker, as in one process.
         if !lives_through(&mut leases, boot, 3) {
-            leases.dead_node = Some((worker("a", boot + 1).node, boot + 1));
+            leases.dead_node = Some(start("a", boot + 1));
             leases.restart();
         }
         leases.pass(Span::from_secs(10));
@@ -167,7 +167,7 @@ fn beh_r02_what_was_granted_last_before_the_loss_runs_first_and_then_the_most_ur
     leases.pass(Span::from_secs(10));
     leases.create(item(3, spec())).unwrap();
     assert_eq!(leases.offer(&w, 9).len(), 1);
-    leases.dead_node = Some((worker("a", 2).node, 2));
+    leases.dead_node = Some(start("a", 2));
     leases.restart();
     leases.pass(Span::from_secs(10));
     let mut order = Vec::new();

@@ -167,7 +167,7 @@ impl Cell {
     }
 
     fn crash(&mut self) {
-        self.id.boot += 1;
+        self.id.boot += 1 << 24;
         self.running.clear();
         self.orders.clear();
         self.worker = WorkerMachine::new(WorkerConfig::new(16, map()));

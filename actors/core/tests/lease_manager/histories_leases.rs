@@ -1,7 +1,7 @@
 //! Histories of PROTOCOL section 2 about leases: F12, F13, F14, F16, F17.
 
 use crate::support::lease_harness::Leases;
-use crate::support::make::{failed, item, job_id, name, spec, succeeded, worker};
+use crate::support::make::{failed, item, job_id, spec, start, succeeded, worker};
 use fencepost_core::ids::OfferId;
 use fencepost_core::job::{AttemptResult, JobState};
 use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput, Recorded};
@@ -270,7 +270,7 @@ fn workers_of_an_earlier_start_of_this_node_are_reaped_at_the_first_tick() {
     }
     leases.offer(&worker("here", 1), 1);
     leases.offer(&worker("there", 1), 1);
-    leases.dead_node = Some((name("here"), 2));
+    leases.dead_node = Some(start("here", 2));
     leases.restart();
     leases.step(LeaseInput::Tick);
     assert_eq!((leases.state(1), leases.place(2)), (JobState::Waiting, Some("leased")));

@@ -3,7 +3,7 @@
 
 use crate::steps::{Op, asked, op, verdict_of};
 use crate::support::lease_harness::{Leases, START};
-use crate::support::make::{job_id, name, succeeded, worker};
+use crate::support::make::{job_id, start, succeeded, worker};
 use fencepost_core::ids::{JobId, OfferId, Token, WorkerId};
 use fencepost_core::job::{Delivery, JobState};
 use fencepost_core::lease_manager::io::{CancelAnswer, Grant, LeaseEffect, LeaseInput, Settlement};
@@ -151,7 +151,7 @@ impl World {
             }
             Op::HoldReleases(hold) => self.leases.release = !hold,
             Op::Restart { dead } => {
-                self.leases.dead_node = dead.then(|| (name("w"), 1));
+                self.leases.dead_node = dead.then(|| start("w", 1));
                 self.offers.clear();
                 self.leases.restart();
             }

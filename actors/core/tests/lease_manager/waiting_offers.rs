@@ -3,8 +3,9 @@
 use crate::support::lease_harness::Leases;
 use crate::support::make::{item, job_id, name, spec, succeeded, worker};
 use fencepost_core::ids::{OfferId, WorkerId};
-use fencepost_core::job::JobState;
+use fencepost_core::job::{JobSpec, JobState};
 use fencepost_core::lease_manager::io::{Grant, LeaseEffect, LeaseInput};
+use fencepost_core::target::Target;
 use fencepost_core::time::{Monotonic, Span};
 
 /// Lets an offer wait; answers whether it was kept.
@@ -111,6 +112,74 @@ fn f14_asking_after_an_offer_that_waits_returns_its_grants_or_ends_it() {
         Some("ready"),
         "an offer that was called back gets nothing"
     );
+    leases.check();
+}
+
+fn remote_spec(queue: &str) -> JobSpec {
+    JobSpec {
+        target: Target::Remote(name("resize")),
+        queue: name(queue),
+        ..spec()
+    }
+}
+
+#[test]
+fn remote_jobs_are_granted_only_to_offers_that_name_their_line() {
+    let (mut leases, node, remote) = (Leases::new(), worker("a", 1), worker("b", 1));
+    leases.create_all(vec![
+        item(1, remote_spec("a")),
+        item(2, remote_spec("b")),
+        item(
+            3,
+            JobSpec {
+                queue: name("b"),
+                ..spec()
+            },
+        ),
+    ]);
+    let own = leases.offer(&node, 9);
+    assert_eq!(own.iter().map(|grant| grant.job.id).collect::<Vec<_>>(), [job_id(3)]);
+    leases.report(&node, job_id(3), own[0].token, succeeded());
+    assert!(leases.offer(&node, 9).is_empty(), "what is left are remote jobs");
+    leases.restart();
+    assert!(leases.offer_as(&remote, 101, 9, &["~c"]).is_empty());
+    let granted = leases.offer_as(&remote, 102, 9, &["~b", "~c"]);
+    assert_eq!(
+        granted.iter().map(|grant| grant.job.id).collect::<Vec<_>>(),
+        [job_id(2)]
+    );
+    assert_eq!(leases.place(1), Some("ready"));
+    // A remote job whose worker was lost waits apart, and is a node's no more than before.
+    (0..80).for_each(|_| leases.pass(Span::from_secs(1)));
+    assert_eq!(leases.place(2), Some("wait"), "its worker was silent");
+    assert!(leases.offer(&node, 9).is_empty());
+    let apart = leases.offer_as(&remote, 103, 9, &["~b"]);
+    assert_eq!(apart.iter().map(|grant| grant.job.id).collect::<Vec<_>>(), [job_id(2)]);
+    leases.check();
+}
+
+#[test]
+fn a_remote_job_that_becomes_ready_serves_the_claim_that_waits_and_no_node() {
+    let (mut leases, node, remote) = (Leases::new(), worker("a", 1), worker("b", 1));
+    assert!(wait(&mut leases, &node, 1, 4, &[]));
+    leases.take_effects();
+    leases.step(LeaseInput::Offer {
+        worker: remote.clone(),
+        offer: OfferId(1),
+        slots: 1,
+        queues: vec![name("a").remote_line()],
+        waits: true,
+        apart: 0,
+    });
+    leases.create(item(1, remote_spec("a"))).unwrap();
+    let answered = grants(&mut leases);
+    assert_eq!(
+        (answered.len(), answered[0].2.len()),
+        (1, 1),
+        "the claim's offer, not the node's"
+    );
+    let row = leases.rows.leased().into_iter().next().unwrap();
+    assert_eq!(row.worker, remote);
     leases.check();
 }
 

@@ -108,7 +108,7 @@ impl Leases {
 
     fn offer_with(&mut self, worker: &WorkerId, (offer, apart): (u64, u32), slots: u32, queues: &[&str]) -> Vec<Grant> {
         let (worker, offer) = (worker.clone(), OfferId(offer));
-        let queues = queues.iter().map(|queue| Name::new(queue).unwrap()).collect();
+        let queues = queues.iter().map(|queue| Name::line(queue).unwrap()).collect();
         self.step(LeaseInput::Offer {
             worker: worker.clone(),
             offer,

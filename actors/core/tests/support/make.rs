@@ -34,7 +34,13 @@ pub fn job_id(number: u64) -> JobId {
 }
 
 pub fn worker(node: &str, boot: u64) -> WorkerId {
-    WorkerId { node: name(node), boot }
+    WorkerId::of_start(name(node), boot << 24)
+}
+
+/// A start of a node: workers of any other are gone.
+pub fn start(node: &str, boot: u64) -> (Name, u64) {
+    let WorkerId { node, boot } = worker(node, boot);
+    (node, boot)
 }
 
 pub fn spec() -> JobSpec {

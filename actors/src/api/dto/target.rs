@@ -1,6 +1,6 @@
 //! What a job does, as JSON.
 //!
-//! Owns: the three shapes of a target and the masking of secrets in answers. Must never: judge what is
+//! Owns: the four shapes of a target and the masking of secrets in answers. Must never: judge what is
 //! allowed (that is `targets::check`). Next: `job.rs`.
 
 use crate::api::fields::{Fields, sentence};
@@ -28,6 +28,8 @@ pub enum TargetBody {
     Command(CommandBody),
     /// Calls a Rust handler registered under this name; `noop` is built in.
     Handler(HandlerBody),
+    /// Waits for a worker that claims it over HTTP.
+    Remote(RemoteBody),
 }
 
 /// An HTTP call.
@@ -71,17 +73,26 @@ pub struct HandlerBody {
     pub name: String,
 }
 
+/// Work for a worker over HTTP.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RemoteBody {
+    /// What the worker is asked to do.
+    pub name: String,
+}
+
 #[derive(Clone, Copy)]
 enum Kind {
     Http,
     Command,
     Handler,
+    Remote,
 }
 
 const KINDS: &[(&str, Kind)] = &[
     ("http", Kind::Http),
     ("command", Kind::Command),
     ("handler", Kind::Handler),
+    ("remote", Kind::Remote),
 ];
 
 /// Reads a target and has it checked against what the server allows.
@@ -92,13 +103,19 @@ pub fn read_target(mut fields: Fields, config: &TargetsConfig) -> Result<Target,
     let place = fields.name_of("");
     let kind = fields
         .word("type", KINDS)?
-        .ok_or_else(|| fields.missing("type", "Use http, command or handler."))?;
+        .ok_or_else(|| fields.missing("type", "Use http, command, handler or remote."))?;
     let target = match kind {
         Kind::Http => Target::Http(read_http(&mut fields)?),
         Kind::Command => Target::Command(read_command(&mut fields)?),
         Kind::Handler => {
             let name = fields.name("name")?;
             Target::Handler(name.ok_or_else(|| fields.missing("name", "Name the handler, such as noop."))?)
+        }
+        Kind::Remote => {
+            let name = fields.name("name")?;
+            Target::Remote(
+                name.ok_or_else(|| fields.missing("name", "Give the name by which its worker knows what to do."))?,
+            )
         }
     };
     fields.end()?;
@@ -205,6 +222,7 @@ impl TargetBody {
                 grace: Some(text::span(command.grace)),
             }),
             Target::Handler(name) => TargetBody::Handler(HandlerBody { name: name.to_string() }),
+            Target::Remote(name) => TargetBody::Remote(RemoteBody { name: name.to_string() }),
         }
     }
 }

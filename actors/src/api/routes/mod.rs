@@ -1,7 +1,7 @@
 //! Every path of the API, in one table that the router and the OpenAPI page are made from.
 //!
 //! Owns: which paths and methods exist. Must never: hold a handler's work. Next: `jobs.rs`,
-//! `job_lists.rs`, `schedules.rs`, `schedule_actions.rs`, `node.rs`, `openapi.rs`.
+//! `job_lists.rs`, `schedules.rs`, `schedule_actions.rs`, `worker.rs`, `node.rs`, `openapi.rs`.
 
 pub mod job_lists;
 pub mod jobs;
@@ -11,6 +11,7 @@ pub mod preview;
 pub mod schedule_actions;
 pub mod schedules;
 pub mod walk;
+pub mod worker;
 
 use super::handle::{Route, Shared};
 use crate::problem::Problem;
@@ -49,6 +50,10 @@ pub fn table() -> Vec<Entry> {
         ("/v1/jobs/{id}/logs", &["get"], get(job_lists::list_logs)),
         ("/v1/dead", &["get"], get(job_lists::list_dead)),
         ("/v1/uncertain", &["get"], get(job_lists::list_uncertain)),
+        ("/v1/worker/claim", &["post"], post(worker::claim)),
+        ("/v1/worker/heartbeat", &["post"], post(worker::heartbeat)),
+        ("/v1/worker/finish", &["post"], post(worker::finish)),
+        ("/v1/worker/release", &["post"], post(worker::release)),
         ("/v1/preview", &["post"], post(preview::preview)),
         ("/v1/schedules/{name}/preview", &["get"], get(preview::preview_schedule)),
         (

@@ -3,7 +3,7 @@
 //! Owns: what is listed and how a token is described. Must never: list a path that the router does not have
 //! (a test compares both ways). Next: `mod.rs` for the table.
 
-use super::{job_lists, jobs, node, preview, schedule_actions, schedules};
+use super::{job_lists, jobs, node, preview, schedule_actions, schedules, worker};
 use crate::api::body::ok;
 use axum::response::Response;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -38,6 +38,10 @@ use utoipa::{Modify, OpenApi};
         job_lists::list_uncertain,
         job_lists::list_attempts,
         job_lists::list_logs,
+        worker::claim,
+        worker::heartbeat,
+        worker::finish,
+        worker::release,
         preview::preview,
         preview::preview_schedule,
         schedules::create_schedule,

@@ -133,6 +133,7 @@ impl Filter {
             Target::Http(_) => "http",
             Target::Command(_) => "command",
             Target::Handler(_) => "handler",
+            Target::Remote(_) => "remote",
         };
         (self.statuses.is_empty() || self.statuses.contains(&status(view)))
             && (self.targets.is_empty() || self.targets.contains(&target))

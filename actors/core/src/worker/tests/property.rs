@@ -33,6 +33,8 @@ enum Move {
     },
     Begun(usize),
     Finish(usize),
+    /// Whoever was to carry it out gives it back, and perhaps says an end all the same.
+    NotStarted(usize, bool),
     Record {
         pick: usize,
         stale: bool,
@@ -55,6 +57,7 @@ fn moves() -> impl Strategy<Value = Move> {
         2 => (any::<usize>(), 1..4_u64).prop_map(|(pick, epoch)| Move::Reconcile { pick, epoch }),
         4 => any::<usize>().prop_map(Move::Begun),
         6 => any::<usize>().prop_map(Move::Finish),
+        2 => (any::<usize>(), any::<bool>()).prop_map(|(pick, ends)| Move::NotStarted(pick, ends)),
         6 => (any::<usize>(), prop::bool::weighted(0.2), 1..4_u64)
             .prop_map(|(pick, stale, epoch)| Move::Record { pick, stale, epoch }),
         5 => (0..20_000_u64).prop_map(Move::Pass),
@@ -74,6 +77,7 @@ struct World {
     running: BTreeSet<(JobId, Token)>,
     begun: BTreeSet<(JobId, Token)>,
     handed_back: BTreeSet<(JobId, Token)>,
+    declined: BTreeSet<(JobId, Token)>,
     stopped: BTreeMap<(JobId, Token), Vec<StopReason>>,
     reported: BTreeSet<(JobId, Token)>,
     beats: Vec<BeatId>,
@@ -92,6 +96,7 @@ impl World {
             running: BTreeSet::new(),
             begun: BTreeSet::new(),
             handed_back: BTreeSet::new(),
+            declined: BTreeSet::new(),
             stopped: BTreeMap::new(),
             reported: BTreeSet::new(),
             beats: Vec::new(),
@@ -127,6 +132,16 @@ impl World {
                 if let Some(key) = nth(&self.running, pick) {
                     self.running.remove(&key);
                     self.bench.finish(key);
+                }
+            }
+            Move::NotStarted(pick, ends) => {
+                if let Some(key) = nth(&self.running, pick) {
+                    self.running.remove(&key);
+                    self.declined.insert(key);
+                    self.bench.put(WorkerInput::NotStarted { items: vec![key] });
+                    if ends {
+                        self.bench.finish(key);
+                    }
                 }
             }
             Move::Record { pick, stale, epoch } => {
@@ -232,12 +247,15 @@ impl World {
                 WorkerEffect::SendOutcomes { items, .. } => {
                     for (id, token, _) in items {
                         assert!(self.started.contains(&(id, token)) && !self.running.contains(&(id, token)));
+                        assert!(!self.declined.contains(&(id, token)), "reported, though it went back");
                         self.reported.insert((id, token));
                     }
                 }
                 WorkerEffect::SendHandBack { items, .. } => {
                     assert!(
-                        items.iter().all(|key| !self.started.contains(key)),
+                        items
+                            .iter()
+                            .all(|key| !self.started.contains(key) || self.declined.contains(key)),
                         "forsworn after it started"
                     );
                     self.handed_back.extend(items);

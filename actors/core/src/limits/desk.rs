@@ -1,0 +1,20 @@
+//! Bounds of workers over HTTP: claims, heartbeats, reports.
+//!
+//! Owns: numbers only. Must never: hold logic. Next: `mod.rs`, where they are checked against each other.
+
+/// Claims of one node that wait, or whose attempts have not all ended.
+pub const CLAIMS_OPEN_MAX: usize = 1_024;
+/// Attempts that one claim may ask for.
+pub const CLAIM_COUNT_MAX: u32 = 100;
+/// Queues that one claim may name.
+pub const CLAIM_QUEUES_MAX: usize = 32;
+/// Bytes of a claim's number, chosen by its worker.
+pub const CLAIM_ID_BYTES_MAX: usize = 64;
+/// How long a claim that has its first attempt waits for more.
+pub const CLAIM_GATHER_MS: u64 = 20;
+/// Attempts in one heartbeat of a worker over HTTP.
+pub const BEAT_COUNT_MAX: usize = 1_000;
+/// How long a report waits until it is recorded before it answers that it does not know yet.
+pub const REPORT_WAIT_MS: u64 = 5_000;
+/// Ended attempts of workers over HTTP whose reports a node still answers as it did the first time.
+pub const REPORTS_KEPT_MAX: usize = 8_192;

@@ -1,0 +1,329 @@
+//! An attempt that was handed out: what its worker says of it, and what it is told.
+//!
+//! Owns: the run that stands for the work done elsewhere. It ends with the worker's report, or when the worker was
+//! silent for a lease, ran out of time, or lost the lease. Must never: end as "not started" without the worker's
+//! word, or with two reports. Next: `claim.rs`, `../worker/actor.rs` (the lease behind it).
+
+use super::claim::Claim;
+use super::{Desk, Grant, Key, attempt_lost};
+use crate::clock::SharedClock;
+use crate::targets::attempt::{failed, with_error};
+use crate::targets::tail::OutputTail;
+use crate::targets::{AttemptContext, CancelSignal, StopReason};
+use crate::worker::ToWorker;
+use fencepost_core::job::{EffectProof, Outcome, RetryAdvice, Verdict};
+use fencepost_core::lease_manager::io::Recorded;
+use fencepost_core::limits::REPORT_WAIT_MS;
+use fencepost_core::name::Name;
+use fencepost_core::refusal::{Refusal, RefusalKind};
+use fencepost_core::time::{Monotonic, Span};
+use fencepost_core::worker::io::WorkerInput;
+use futures_util::future::{Either, select};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::sync::Notify;
+
+/// What a worker reports at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How it ended.
+    pub verdict: Verdict,
+    /// For people.
+    pub error: Option<String>,
+    /// The end of it is kept.
+    pub output: Vec<u8>,
+}
+
+/// What a worker is told of an attempt that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// It is its own for this long from now; nothing if it lost it.
+    pub left: Option<Span>,
+    /// Someone asked to cancel the job: stop, and report it as cancelled.
+    pub cancel: bool,
+}
+
+/// One attempt.
+pub(super) struct Attempt {
+    pub(super) grant: Grant,
+    pub(super) context: AttemptContext,
+    claim: Weak<Claim>,
+    /// What the node's worker says of the lease.
+    signal: CancelSignal,
+    clock: SharedClock,
+    /// A worker that says nothing for so long is lost.
+    patience: Span,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+struct State {
+    /// The worker is lost then.
+    silent_at: Monotonic,
+    /// The node's own lease ends then.
+    lease_ends_at: Monotonic,
+    cancel: bool,
+    /// What the worker reported.
+    report: Option<Report>,
+    /// It has ended without a report.
+    lost: Option<&'static str>,
+    /// It is being given back: nothing else counts any more.
+    releasing: bool,
+    /// Its worker machine knows that it was given back.
+    released: bool,
+    recorded: Option<Recorded>,
+}
+
+impl Attempt {
+    pub(super) fn new(claim: &Arc<Claim>, desk: &Desk, context: AttemptContext, signal: CancelSignal) -> Attempt {
+        let (now, patience) = (desk.parts.clock.mono(), desk.parts.lease);
+        let left = signal.lease().1.unwrap_or(patience);
+        Attempt {
+            grant: Grant {
+                tenant: context.tenant.clone(),
+                job: context.job,
+                attempt: context.attempt,
+                token: context.token,
+            },
+            context,
+            claim: Arc::downgrade(claim),
+            signal,
+            clock: desk.parts.clock.clone(),
+            patience,
+            state: Mutex::new(State {
+                silent_at: now + patience,
+                lease_ends_at: now + left,
+                cancel: false,
+                report: None,
+                lost: None,
+                releasing: false,
+                released: false,
+                recorded: None,
+            }),
+            changed: Notify::new(),
+        }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        (self.grant.job, self.grant.token)
+    }
+
+    /// How long it is still its worker's; nothing once it has ended.
+    pub(super) fn left(&self) -> Option<Span> {
+        let state = self.state();
+        let is_open = state.report.is_none() && state.lost.is_none() && !state.releasing;
+        let ends_at = state.silent_at.min(state.lease_ends_at);
+        let left = ends_at.since(self.clock.mono());
+        (is_open && left > Span::ZERO).then_some(left)
+    }
+
+    /// The worker is alive and has it.
+    fn beat(&self, progress: Option<&str>) -> Beat {
+        if self.left().is_some() {
+            self.change(|state| state.silent_at = self.clock.mono() + self.patience);
+            if let Some(text) = progress {
+                self.signal.set_progress(text);
+            }
+        }
+        let cancel = self.state().cancel;
+        Beat {
+            left: self.left(),
+            cancel,
+        }
+    }
+
+    /// Takes the report; the first one stands.
+    fn report(&self, report: Report) -> Result<(), Refusal> {
+        let mut lost = None;
+        self.change(|state| match (&state.report, state.lost, state.releasing) {
+            (Some(_), ..) => {}
+            (None, Some(why), _) => lost = Some(why),
+            (None, None, true) => lost = Some("it was given back"),
+            (None, None, false) => state.report = Some(report),
+        });
+        lost.map_or(Ok(()), |why| Err(attempt_lost(why)))
+    }
+
+    pub(super) fn lose(&self, why: &'static str) {
+        self.change(|state| {
+            if state.report.is_none() && !state.releasing {
+                state.lost.get_or_insert(why);
+            }
+        });
+    }
+
+    pub(super) fn note_recorded(&self, recorded: Recorded) {
+        self.change(|state| state.recorded = Some(recorded));
+    }
+
+    /// Nothing was done and nothing will be: it goes back, and costs the job no attempt (F14).
+    pub(super) async fn release(&self) -> Result<(), Refusal> {
+        let refused = {
+            let mut state = self.state();
+            match (&state.report, state.lost) {
+                (Some(_), _) => Some("it was reported"),
+                (None, Some(why)) => Some(why),
+                (None, None) => {
+                    state.releasing = true;
+                    None
+                }
+            }
+        };
+        if let Some(why) = refused {
+            return Err(attempt_lost(why));
+        }
+        // Before the run ends: its end would be an outcome.
+        if let Some(claim) = self.claim.upgrade() {
+            let items = vec![self.key()];
+            claim.tell(ToWorker::Input(WorkerInput::NotStarted { items })).await;
+        }
+        self.change(|state| state.released = true);
+        Ok(())
+    }
+
+    /// The run behind it: ends as soon as anything ends it.
+    pub(super) async fn run(&self) -> Outcome {
+        let timeout_at = self.clock.mono() + self.context.timeout;
+        let (mut extensions, _) = self.signal.lease();
+        let mut told_cancel = false;
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let now = self.clock.mono();
+            if let Some(outcome) = self.outcome(now, timeout_at) {
+                return outcome;
+            }
+            let next = self.next_look(timeout_at);
+            let told = pin!(self.signal.stopped_or_extended(extensions, told_cancel));
+            match select(select(told, changed), self.clock.sleep(next.since(now))).await {
+                Either::Left((Either::Left((heard, _)), _)) => match heard {
+                    Ok((count, left)) => {
+                        extensions = count;
+                        let ends_at = self.clock.mono() + left;
+                        self.change(|state| state.lease_ends_at = ends_at);
+                    }
+                    Err(StopReason::CancelRequested) => {
+                        told_cancel = true;
+                        self.change(|state| state.cancel = true);
+                    }
+                    Err(StopReason::LeaseLost) => self.lose("its lease is over"),
+                    Err(StopReason::Draining) => self.lose("the server went away"),
+                },
+                Either::Left((Either::Right(_), _)) | Either::Right(_) => {}
+            }
+        }
+    }
+
+    /// When it may end by time alone.
+    fn next_look(&self, timeout_at: Monotonic) -> Monotonic {
+        let state = self.state();
+        match state.releasing {
+            true => self.clock.mono() + self.patience,
+            false => state.silent_at.min(timeout_at),
+        }
+    }
+
+    /// How it ended, if it has.
+    fn outcome(&self, now: Monotonic, timeout_at: Monotonic) -> Option<Outcome> {
+        let mut state = self.state();
+        if let Some(report) = &state.report {
+            let mut output = OutputTail::default();
+            output.push(&report.output);
+            let error = report.error.as_deref();
+            return Some(match error {
+                Some(error) => with_error(report.verdict, error, output),
+                None => Outcome {
+                    verdict: report.verdict,
+                    error: None,
+                    output: output.into_output(),
+                },
+            });
+        }
+        if state.releasing && !state.released {
+            return None;
+        }
+        if now >= timeout_at {
+            state.lost.get_or_insert("its time was over");
+            let verdict = Verdict::TimedOut {
+                effect: EffectProof::Unproven,
+            };
+            let error = "timed_out: the worker did not report in time";
+            return Some(with_error(verdict, error, OutputTail::default()));
+        }
+        if now >= state.silent_at {
+            state.lost.get_or_insert("its worker was silent for a whole lease");
+        }
+        let why = state.lost.or(state.released.then_some("it was given back"))?;
+        let error = format!("worker_lost: {why}");
+        let (retry, effect) = (RetryAdvice::ByPolicy, EffectProof::Unproven);
+        Some(failed(retry, effect, &error, OutputTail::default()))
+    }
+
+    async fn recorded(&self) -> Recorded {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if let Some(recorded) = self.state().recorded {
+                return recorded;
+            }
+            changed.await;
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
+        self.changed.notify_waiters();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Desk {
+    /// A worker says that it lives and has these attempts. What is not its own any more is told as lost.
+    ///
+    /// # Errors
+    /// A grant is none of ours.
+    pub fn beat(&self, worker: &Name, attempts: &[(String, Option<String>)]) -> Result<Vec<Beat>, Refusal> {
+        let each = attempts.iter().enumerate().map(|(at, (grant, progress))| {
+            let sealed = self.seal.open(worker, grant);
+            let sealed = sealed.ok_or_else(|| super::grant_invalid().at(format!("attempts[{at}].grant")))?;
+            let found = self.state().attempts.get(&(sealed.job, sealed.token)).cloned();
+            let lost = Beat {
+                left: None,
+                cancel: false,
+            };
+            Ok(found.map_or(lost, |attempt| attempt.beat(progress.as_deref())))
+        });
+        each.collect()
+    }
+
+    /// A worker reports how an attempt ended. The answer means durable; the same report again is answered alike.
+    ///
+    /// # Errors
+    /// It is not this worker's any more, or whether it is recorded is not known yet.
+    pub async fn report(&self, worker: &Name, grant: &str, report: Report) -> Result<(), Refusal> {
+        let attempt = self.attempt(worker, grant)?;
+        attempt.report(report)?;
+        let limit = self.parts.clock.sleep(Span::from_millis(REPORT_WAIT_MS));
+        match select(pin!(attempt.recorded()), limit).await {
+            Either::Left((Recorded::Recorded, _)) => Ok(()),
+            Either::Left((Recorded::Stale, _)) => Err(attempt_lost("the report came too late")),
+            Either::Right(_) => Err(Refusal::new(
+                RefusalKind::Unavailable,
+                crate::problem::OUTCOME_UNKNOWN,
+                "The report was taken; whether it is recorded is not known yet.",
+                "Send the same report again until it is answered otherwise.",
+            )),
+        }
+    }
+
+    /// A worker gives an attempt back that it has not begun.
+    ///
+    /// # Errors
+    /// It is not this worker's any more.
+    pub async fn release(&self, worker: &Name, grant: &str) -> Result<(), Refusal> {
+        self.attempt(worker, grant)?.release().await
+    }
+}

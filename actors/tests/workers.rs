@@ -1,0 +1,125 @@
+//! The examples of workers in other languages keep the rules, and the kit finds those that do not.
+//!
+//! Owns: the two example programs and what is broken in copies of them. Where an interpreter is missing the test
+//! says so and checks nothing. Next: `docs/workers/`, `actors/src/conformance/`.
+#![cfg(not(madsim))]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/workers").join(name)
+}
+
+/// Whether the interpreter is there.
+fn is_there(interpreter: &str) -> bool {
+    let mut asked = Command::new(interpreter);
+    asked.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    let there = asked.status().is_ok_and(|status| status.success());
+    if !there {
+        println!("not run: {interpreter} is not there");
+    }
+    there
+}
+
+/// Case by case: its name, and whether the worker kept the rule.
+fn check(interpreter: &str, program: &Path, cases: &[&str]) -> Vec<(String, bool)> {
+    let mut kit = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+    kit.args(["worker", "check", "-o", "jsonl"]);
+    kit.args(cases.iter().flat_map(|case| ["--case", case]));
+    kit.args(["--", interpreter])
+        .arg(program)
+        .args(["--queues", "conformance"]);
+    let output = kit.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let verdicts = text.lines().map(|line| {
+        let verdict: Value = serde_json::from_str(line).unwrap();
+        println!("{verdict}");
+        (
+            verdict["case"].as_str().unwrap().to_owned(),
+            verdict["kept"].as_bool().unwrap(),
+        )
+    });
+    let verdicts: Vec<_> = verdicts.collect();
+    let all_kept = verdicts.iter().all(|(_, kept)| *kept);
+    assert_eq!(output.status.code(), Some(if all_kept { 0 } else { 1 }));
+    verdicts
+}
+
+fn keeps_every_rule(interpreter: &str, program: &str) {
+    if !is_there(interpreter) {
+        return;
+    }
+    let verdicts = check(interpreter, &example(program), &[]);
+    assert_eq!(verdicts.len(), 11);
+    assert!(verdicts.iter().all(|(_, kept)| *kept), "{verdicts:?}");
+}
+
+#[test]
+fn the_python_worker_keeps_every_rule() {
+    keeps_every_rule("python3", "worker.py");
+}
+
+#[test]
+fn the_javascript_worker_keeps_every_rule() {
+    keeps_every_rule("node", "worker.mjs");
+}
+
+/// A copy of the Python worker in which one thing is wrong breaks this rule.
+fn is_found(case: &str, right: &str, wrong: &str) {
+    if !is_there("python3") {
+        return;
+    }
+    let text = std::fs::read_to_string(example("worker.py")).unwrap();
+    assert_eq!(text.matches(right).count(), 1, "the example has changed: {right}");
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("worker.py");
+    std::fs::write(&program, text.replace(right, wrong)).unwrap();
+    assert_eq!(check("python3", &program, &[case]), [(case.to_owned(), false)]);
+}
+
+#[test]
+fn a_worker_without_heartbeats_is_found() {
+    is_found(
+        "heartbeat",
+        "            attempt.renew(state, asked_at)\n",
+        "            pass\n",
+    );
+}
+
+#[test]
+fn a_claim_under_a_new_number_is_found() {
+    let right = "answer = self.server.post(\"/v1/worker/claim\", body, timeout=20)";
+    let wrong = "answer = self.server.post(\"/v1/worker/claim\", {**body, \"claim\": str(uuid.uuid4())}, timeout=20)";
+    is_found("lost claim", right, wrong);
+}
+
+#[test]
+fn a_report_that_is_sent_once_is_found() {
+    is_found(
+        "refused report",
+        "if not refused.retryable:\n                    raise\n            except OSError:\n                pass\n            if until():",
+        "raise\n            except OSError:\n                pass\n            if until():",
+    );
+}
+
+#[test]
+fn a_worker_without_a_fence_is_found() {
+    is_found(
+        "fence",
+        "return time.monotonic() >= min(self.mine_until, self.timeout_at)",
+        "return False",
+    );
+}
+
+#[test]
+fn a_worker_that_drops_its_work_is_found() {
+    is_found("stop", "        worker.stopping = True\n", "        os._exit(0)\n");
+}
+
+#[test]
+fn a_cancel_that_is_ignored_is_found() {
+    is_found("cancel", "if self.cancelled or self.is_lost():", "if self.is_lost():");
+}
