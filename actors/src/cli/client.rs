@@ -144,6 +144,22 @@ impl Client {
     /// # Errors
     /// The address is none, or there is no token.
     pub fn new(args: &ServerArgs) -> Result<Client, Failure> {
+        let file = args
+            .token_file
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(DATA_DEFAULT).join(TOKEN_FILE));
+        Client::with_token(args, || token_of(&file))
+    }
+
+    /// For paths that need no token.
+    ///
+    /// # Errors
+    /// The address is none.
+    pub fn without_token(args: &ServerArgs) -> Result<Client, Failure> {
+        Client::with_token(args, || Ok(String::new()))
+    }
+
+    fn with_token(args: &ServerArgs, token: impl FnOnce() -> Result<String, Failure>) -> Result<Client, Failure> {
         let wrong = || {
             let detail = format!("\"{}\" is no address of a server.", args.server);
             Failure::new(
@@ -160,13 +176,9 @@ impl Client {
             .trim_end_matches('/');
         let parsed: hyper::http::uri::Authority = authority.parse().map_err(|_| wrong())?;
         let port = parsed.port_u16().unwrap_or(80);
-        let file = args
-            .token_file
-            .clone()
-            .unwrap_or_else(|| PathBuf::from(DATA_DEFAULT).join(TOKEN_FILE));
         Ok(Client {
             authority: format!("{}:{port}", parsed.host()),
-            token: token_of(&file)?,
+            token: token()?,
             timeout: args.timeout.unwrap_or(TIMEOUT_DEFAULT),
         })
     }
@@ -182,15 +194,7 @@ impl Client {
     /// # Errors
     /// The server cannot be reached, does not answer, or answers with a problem.
     pub async fn call(&self, call: Call<'_>) -> Result<Reply, Failure> {
-        let stream = self.connect().await?;
-        let changes = call.changes();
-        let limit = self.timeout + call.extra;
-        let exchange = self.exchange(stream, call);
-        let reply = match tokio::time::timeout(limit, exchange).await {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(reason)) => return Err(broken(changes, &format!("the connection broke: {reason}"))),
-            Err(_) => return Err(broken(changes, &format!("no answer within {} s", limit.as_secs()))),
-        };
+        let reply = self.answer(call).await?;
         if reply.status < 400 {
             return Ok(reply);
         }
@@ -198,6 +202,22 @@ impl Client {
             Ok(problem) => Failure::from_problem(problem),
             Err(_) => Failure::odd(reply.status),
         })
+    }
+
+    /// Sends a request and reads its answer, whatever its status.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or does not answer.
+    pub async fn answer(&self, call: Call<'_>) -> Result<Reply, Failure> {
+        let stream = self.connect().await?;
+        let changes = call.changes();
+        let limit = self.timeout + call.extra;
+        let exchange = self.exchange(stream, call);
+        match tokio::time::timeout(limit, exchange).await {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(reason)) => Err(broken(changes, &format!("the connection broke: {reason}"))),
+            Err(_) => Err(broken(changes, &format!("no answer within {} s", limit.as_secs()))),
+        }
     }
 
     async fn connect(&self) -> Result<tokio::net::TcpStream, Failure> {

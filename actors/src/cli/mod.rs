@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::problem::Exit;
+use crate::process::init;
 use crate::targets::{HandlerRegistry, SUPERVISE, supervise_main};
 use failure::Failure;
 use output::{Format, OUTPUT_CLOSED};
@@ -21,6 +22,7 @@ pub mod clock;
 pub mod config;
 pub mod doctor;
 pub mod failure;
+pub mod health;
 pub mod import;
 mod import_stored;
 mod interrupts;
@@ -85,6 +87,9 @@ enum Command {
     /// Check what stands in the way of a sound server.
     #[command(after_help = "Example:\n  fencepost doctor --data /var/lib/fencepost -o json")]
     Doctor(doctor::DoctorArgs),
+    /// Ask a server whether it is ready; for probes of containers and service managers.
+    #[command(after_help = "Example:\n  fencepost health --timeout 3s")]
+    Health(health::HealthArgs),
     /// Work with a store that no server has open.
     #[command(subcommand)]
     Store(store::StoreCommand),
@@ -112,6 +117,9 @@ pub fn main_with(handlers: HandlerRegistry) -> ExitCode {
         return supervise_main();
     }
     let command = Cli::parse().command;
+    if matches!(command, Command::Serve(_) | Command::Dev(_)) && init::is_first() {
+        return init::run();
+    }
     variables::warn_of_unknown();
     match command {
         Command::Serve(args) => args.run(handlers),
@@ -130,6 +138,7 @@ fn run(command: Command) -> Exit {
         Command::Schedule(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Job(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Doctor(args) => ask(args.format(), async |out| args.run(out).await),
+        Command::Health(args) => ask(args.format(), async |out| args.run(out).await),
         Command::Clock(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Worker(command) => {
             let done = command.run(&mut io::stdout());

@@ -244,6 +244,12 @@ impl NodeGateway {
         self.probes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether every shard's actor answered when it was last looked at, which is every second.
+    pub(crate) fn shards_answer(&self) -> bool {
+        let silent = ShardProbe::silent();
+        self.last_probes().iter().all(|probe| probe.refused != silent.refused)
+    }
+
     pub(crate) async fn pause(&self) {
         self.clock.sleep(Span::from_millis(5)).await;
     }

@@ -6,6 +6,10 @@
 pub mod exit;
 pub mod fine_timer;
 #[cfg(not(madsim))]
+pub mod init;
+#[cfg(not(madsim))]
+mod notify;
+#[cfg(not(madsim))]
 pub mod panics;
 #[cfg(not(madsim))]
 pub mod roles;

@@ -17,6 +17,7 @@ use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
 use crate::net::rt;
 use crate::node::Neighbours;
 use crate::process::exit;
+use crate::process::notify::Manager;
 use crate::process::say::say;
 use crate::process::serve::Refused;
 use crate::process::signals::Signals;
@@ -107,7 +108,16 @@ pub(super) async fn serve_store(
         listener.address()
     ));
     rt::spawn(listener.serve(parts, stop));
+    let manager = Manager::of_environment();
+    if let Some(manager) = &manager {
+        // The store ends the process itself when it is broken; a runtime that hangs feeds nobody.
+        manager.feed(connections.clock.clone(), || true);
+        manager.ready();
+    }
     signals.next().await;
+    if let Some(manager) = &manager {
+        manager.stopping();
+    }
     // What a node sent is durable or not, and it will ask: there is nothing to drain.
     let _ = tell_stop.send(true);
     tracing::info!("stopped");

@@ -12,6 +12,7 @@ use crate::mesh::MeshSecret;
 use crate::node::notes::Notes;
 use crate::node::{Neighbours, Node, NodeConfig, NodeParts, join_node, run_node};
 use crate::problem::plain;
+use crate::process::notify::Manager;
 use crate::process::roles::{self, Connections};
 use crate::process::say::say;
 use crate::process::signals::Signals;
@@ -208,7 +209,12 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
         let _ = tell_served.send(());
     });
     // A signal that comes while shards still open is heard too.
-    let becoming = Box::pin(become_ready(&options, &node, address));
+    let manager = Manager::of_environment();
+    if let Some(manager) = &manager {
+        let gateway = node.gateway.clone();
+        manager.feed(clock.clone(), move || gateway.shards_answer());
+    }
+    let becoming = Box::pin(become_ready(&options, &node, address, manager.as_ref()));
     let early = match select(becoming, Box::pin(signals.next())).await {
         Either::Left(((), _)) => false,
         Either::Right(((), _)) => true,
@@ -218,6 +224,9 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     }
     crate::net::rt::spawn_local(signals.end_on_next());
     tracing::info!("draining");
+    if let Some(manager) = &manager {
+        manager.stopping();
+    }
     say_draining(options.node.drain);
     node.drain().await;
     let _ = tell_stop.send(true);
@@ -274,8 +283,11 @@ fn say_draining(most: Span) {
     ));
 }
 
-async fn become_ready(options: &ServeOptions, node: &Node, address: SocketAddr) {
+async fn become_ready(options: &ServeOptions, node: &Node, address: SocketAddr, manager: Option<&Manager>) {
     node.ready().await;
+    if let Some(manager) = manager {
+        manager.ready();
+    }
     announce(options, address);
     if options.dev {
         samples::make(&*node.gateway).await;

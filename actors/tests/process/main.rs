@@ -21,6 +21,7 @@ mod half_restored;
 mod handler;
 mod interrupted;
 mod kill;
+mod managed;
 #[cfg(feature = "test-switches")]
 mod poison;
 mod refusals;

@@ -1,0 +1,78 @@
+//! Words for a service manager: ready, stopping, alive (`sd_notify`).
+//!
+//! Owns: the socket that the manager names, and when it is told what. The watchdog is fed only while every shard's
+//! actor answers. Must never: fail a start because nobody listens. Next: `serve.rs`, `deploy/systemd/`.
+
+use crate::clock::SharedClock;
+use crate::net::rt::spawn_local;
+use fencepost_core::time::Span;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::Arc;
+
+/// Of the manager's time between two signs of life, the part after which we give the next.
+const BEATS: u64 = 3;
+
+/// The way to the manager.
+#[derive(Clone)]
+pub(super) struct Manager {
+    socket: Arc<UnixDatagram>,
+    /// It ends a process that is silent for so long.
+    patience: Option<Span>,
+}
+
+impl Manager {
+    /// The manager that started this process, if it wants to be told.
+    pub(super) fn of_environment() -> Option<Manager> {
+        let name = std::env::var_os("NOTIFY_SOCKET")?;
+        let address = match name.as_bytes().split_first()? {
+            (b'@', name) => SocketAddr::from_abstract_name(name),
+            _ => SocketAddr::from_pathname(&name),
+        };
+        let socket = UnixDatagram::unbound().ok()?;
+        socket.connect_addr(&address.ok()?).ok()?;
+        socket.set_nonblocking(true).ok()?;
+        Some(Manager {
+            socket: Arc::new(socket),
+            patience: patience(),
+        })
+    }
+
+    /// Every shard is open.
+    pub(super) fn ready(&self) {
+        self.tell("READY=1");
+    }
+
+    /// A drain has begun.
+    pub(super) fn stopping(&self) {
+        self.tell("STOPPING=1");
+    }
+
+    /// Gives signs of life from now on, for as long as it is so.
+    pub(super) fn feed(&self, clock: SharedClock, is_alive: impl Fn() -> bool + 'static) {
+        let Some(patience) = self.patience else { return };
+        let manager = self.clone();
+        spawn_local(async move {
+            loop {
+                if is_alive() {
+                    manager.tell("WATCHDOG=1");
+                }
+                clock.sleep(Span(patience.0 / BEATS)).await;
+            }
+        });
+    }
+
+    fn tell(&self, word: &str) {
+        // A full or closed socket is the manager's trouble.
+        let _ = self.socket.send(word.as_bytes());
+    }
+}
+
+/// How long the manager waits for a sign of life of this process.
+fn patience() -> Option<Span> {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let is_meant = number("WATCHDOG_PID").is_none_or(|id| id == u64::from(std::process::id()));
+    let micros = number("WATCHDOG_USEC").filter(|micros| *micros > 0)?;
+    is_meant.then_some(Span(micros))
+}

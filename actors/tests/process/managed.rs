@@ -1,0 +1,183 @@
+//! A server under a service manager and as the first process of a container; the unit and the image that ship.
+//!
+//! Owns: `deploy/` as far as it can be tried here. Next: `../../src/process/notify.rs`, `../../src/process/init.rs`.
+
+use crate::pace::{until, until_true};
+use crate::server::{Place, Server};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+fn deploy(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(name)
+}
+
+fn is_there(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+/// Words that start a program with these variables.
+fn with_variables(variables: &[String]) -> Vec<&str> {
+    let words = variables.iter().map(String::as_str);
+    std::iter::once("env").chain(words).collect()
+}
+
+/// The next word that the manager is told.
+fn hear(manager: &UnixDatagram) -> String {
+    let mut word = [0; 256];
+    let length = manager.recv(&mut word).expect("a word within the time-out");
+    String::from_utf8_lossy(&word[..length]).into_owned()
+}
+
+#[test]
+fn a_manager_is_told_of_readiness_life_and_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let variables = [
+        format!("NOTIFY_SOCKET={}", socket.display()),
+        "WATCHDOG_USEC=300000".to_owned(),
+    ];
+    let mut server = Place::new(&[]).started_by(&with_variables(&variables)).start();
+    let mut heard = Vec::new();
+    while !(heard.iter().any(|word| word == "READY=1") && heard.ends_with(&["WATCHDOG=1".to_owned()])) {
+        heard.push(hear(&manager));
+    }
+    server.terminate();
+    until_true("the word about the end", || hear(&manager) == "STOPPING=1");
+    assert_eq!(server.exit_code(), Some(0));
+}
+
+#[test]
+fn signs_of_life_for_another_process_are_not_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let variables = [
+        format!("NOTIFY_SOCKET={}", socket.display()),
+        "WATCHDOG_USEC=1000".to_owned(),
+        "WATCHDOG_PID=1".to_owned(),
+    ];
+    let mut server = Place::new(&[]).started_by(&with_variables(&variables)).start();
+    assert_eq!(server.stop(), Some(0));
+    assert_eq!([hear(&manager), hear(&manager)], ["READY=1", "STOPPING=1"]);
+}
+
+/// Children of a process.
+fn children(pid: u32) -> Vec<u32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+fn is_zombie(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+}
+
+#[test]
+fn the_first_process_of_a_container_buries_orphans_and_passes_signals_on() {
+    let unshare = ["unshare", "--pid", "--fork", "--mount-proc"];
+    let tried = Command::new(unshare[0]).args(&unshare[1..]).arg("true").output();
+    if !tried.is_ok_and(|output| output.status.success()) {
+        return println!("not run: process namespaces are not allowed here");
+    }
+    let mut place = Place::new(&[]).started_by(&unshare);
+    let mut server = place.start();
+    let first = until("the first process", || children(server.pid()).first().copied());
+    let child = until("the server under it", || children(first).first().copied());
+    let mut api = server.api();
+    // What leaves its group is not killed with it, and loses its parent.
+    let leave = json!({"target": {"type": "command", "argv": ["setsid sleep 0.1 & sleep 0.3"], "shell": true}});
+    let id = api.post("/v1/jobs", &leave).expect(201)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let done = api.get(&format!("/v1/jobs/{id}/wait?timeout=60")).expect(200);
+    assert_eq!(done["state"], "succeeded", "{done}");
+    until_true("no orphan is left", || {
+        let left = children(first);
+        left == [child] && !left.iter().any(|pid| is_zombie(*pid))
+    });
+    let health = Command::new(env!("CARGO_BIN_EXE_fencepost"))
+        .args(["health", "--server", &server.url()])
+        .output()
+        .unwrap();
+    assert!(health.status.success(), "{health:?}");
+    kill_process(Pid::from_raw(i32::try_from(first).unwrap()).unwrap(), Signal::TERM).unwrap();
+    assert_eq!(server.exit_code(), Some(0), "{}", server.said());
+}
+
+#[test]
+fn health_tells_a_server_from_none() {
+    let mut place = Place::new(&[]);
+    let server: Server = place.start();
+    let ask = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        command.args(["health", "--server", &server.url()]).args(words);
+        command.env_remove("FENCEPOST_TOKEN").output().unwrap().status.code()
+    };
+    assert_eq!((ask(&[]), ask(&["--live"])), (Some(0), Some(0)), "without any token");
+    server.freeze(true);
+    assert_eq!(ask(&["--timeout", "1s"]), Some(6));
+    server.freeze(false);
+}
+
+#[test]
+fn the_unit_is_sound() {
+    let unit = std::fs::read_to_string(deploy("systemd/fencepost.service")).unwrap();
+    for line in [
+        "Type=notify",
+        "WatchdogSec=60",
+        "NoNewPrivileges=yes",
+        "ProtectSystem=strict",
+        "DynamicUser=yes",
+    ] {
+        assert!(unit.lines().any(|found| found == line), "{line}");
+    }
+    if !is_there("systemd-analyze") {
+        return println!("not run: systemd-analyze is not there");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("fencepost.service");
+    std::fs::write(
+        &copy,
+        unit.replace("/usr/local/bin/fencepost", env!("CARGO_BIN_EXE_fencepost")),
+    )
+    .unwrap();
+    let offline = ["security", "--offline=true", "--threshold=20", "--no-pager"];
+    let rated = Command::new("systemd-analyze")
+        .args(offline)
+        .arg(&copy)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&rated.stdout).into_owned() + &String::from_utf8_lossy(&rated.stderr);
+    if text.contains("nknown option") || text.contains("unrecognized option") {
+        return println!("not run: this systemd-analyze cannot rate a file");
+    }
+    println!("{}", text.lines().last().unwrap_or_default());
+    assert!(rated.status.success(), "exposure is above 2.0:\n{text}");
+}
+
+#[test]
+fn the_image_runs_without_root_and_with_a_probe() {
+    let file = std::fs::read_to_string(deploy("container/Containerfile")).unwrap();
+    let last = file.rsplit_once("\nFROM ").unwrap().1;
+    for line in [
+        "USER 65532:65532",
+        "STOPSIGNAL SIGTERM",
+        "VOLUME [\"/var/lib/fencepost\"]",
+    ] {
+        assert!(last.lines().any(|found| found == line), "{line}");
+    }
+    assert!(last.contains("HEALTHCHECK") && last.contains("\"health\""));
+    assert!(!last.contains("ADD ") && !last.contains(":latest") && !last.contains("RUN "));
+}
