@@ -59,8 +59,27 @@ pub async fn singles(options: &BenchOptions) -> Result<Vec<Figure>, String> {
         status: StatusCode::CREATED,
         begins: r#"{"id":"job_"#.to_owned(),
     };
-    let measure = create(options, shares, (exchange, 1));
-    beside_floor(options, ("create-single-http", Kind::Singles, 0.6), measure).await
+    let measure = create(options, shares.clone(), (exchange, 1));
+    let mut figures = beside_floor(options, ("create-single-http", Kind::Singles, 0.6), measure).await?;
+    let answered = create(options, shares, (refused(), 1)).await?;
+    figures.push(Figure::new(
+        "create-single-http",
+        "answered-without-store",
+        answered,
+        "requests/s",
+    ));
+    Ok(figures)
+}
+
+/// The same request with a field that nobody knows: all of HTTP and JSON, and nothing behind it. What this machine
+/// allows over HTTP at most, clients included.
+fn refused() -> Exchange {
+    Exchange {
+        path: "/v1/jobs",
+        body: JOB.replacen('{', r#"{"unknown":1,"#, 1).into(),
+        status: StatusCode::BAD_REQUEST,
+        begins: "{".to_owned(),
+    }
 }
 
 async fn create(

@@ -67,6 +67,7 @@ fn rates_stand_beside_the_floor_of_the_same_run() {
             );
         }
     }
+    assert!(has(&figures, "create-single-http", "answered-without-store", false));
     for figure in ["sync", "drain-lean", "mark-cost-batch", "mark-cost-single"] {
         assert!(has(&figures, "floor", figure, false), "{figure}: {figures:?}");
     }
