@@ -239,6 +239,26 @@ fn same_key_makes_one_job_also_when_all_ask_at_once() {
 }
 
 #[test]
+fn f26_an_end_promises_the_key_the_time_that_the_node_was_told() {
+    run(async {
+        let world = World::new();
+        let hour = Span::from_secs(3_600);
+        let config = NodeConfig {
+            key_kept: hour,
+            ..world.config()
+        };
+        let node = run_node(config, world.parts()).await.unwrap();
+        node.ready().await;
+        let key: Arc<str> = "k".into();
+        let mut item = item(JobId::fresh(Slot::of_key(&name("default"), &key), [1; 14]), "noop");
+        item.key = Some((key, [7; 32]));
+        let id = create(&node, item).await;
+        let ended = node.gateway.wait_job(id, Span::from_secs(10)).await.unwrap().unwrap();
+        assert_eq!(ended.job.key_kept, Some(hour));
+    });
+}
+
+#[test]
 fn a_cancelled_job_never_starts() {
     run(async {
         let node = World::new().start().await;

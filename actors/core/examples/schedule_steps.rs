@@ -79,6 +79,7 @@ fn facts() -> ShardFacts {
         holder: Holder(1),
         lease: Span::from_secs(30),
         heartbeat: Span::from_secs(8),
+        key_kept: fencepost_core::job::KEY_KEPT,
     }
 }
 

@@ -4,6 +4,7 @@
 //! Next: `target.rs`, `row.rs`, `lease_manager/io.rs`.
 
 use crate::ids::{Incarnation, JobId, Token, WorkerId};
+use crate::limits::KEY_RETENTION_HOURS;
 use crate::name::Name;
 use crate::target::{Payload, Target};
 use crate::time::{Span, StoreTime};
@@ -184,7 +185,12 @@ pub struct Job {
     pub cancel_requested_at: Option<StoreTime>,
     /// When it was finished.
     pub ended_at: Option<StoreTime>,
+    /// How long its idempotency key is kept from then on, as its end promised; a day where it says nothing.
+    pub key_kept: Option<Span>,
 }
+
+/// How long a key is kept when nobody says.
+pub const KEY_KEPT: Span = Span::from_secs(KEY_RETENTION_HOURS * 3_600);
 
 /// Which place row names a job. At most one exists; a leased row may replace `Ready`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -326,7 +332,15 @@ impl Job {
             attempts: Vec::new(),
             cancel_requested_at: None,
             ended_at: None,
+            key_kept: None,
         }
+    }
+
+    /// Ends it now; its key is kept for so long.
+    pub fn end(&mut self, now: StoreTime, key_kept: Span) {
+        self.ended_at = Some(now);
+        let has_key = matches!(self.origin, Origin::Request { key: Some(_) });
+        self.key_kept = Some(key_kept).filter(|kept| has_key && *kept != KEY_KEPT);
     }
 
     /// Whether a worker was lost while it ran, as far as its records go: it may be what ends workers.

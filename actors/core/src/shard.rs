@@ -58,6 +58,8 @@ pub struct ShardFacts {
     pub lease: Span,
     /// Interval of heartbeats.
     pub heartbeat: Span,
+    /// How long idempotency keys are kept after the end of jobs that end under this owner.
+    pub key_kept: Span,
 }
 
 /// Both machines of one shard, for one epoch.

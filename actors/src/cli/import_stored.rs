@@ -4,6 +4,7 @@
 //! either, or show what a variable or an input holds. Next: `import.rs`.
 
 use super::output::{cell, one_line};
+use crate::api::dto::target::MASK;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -51,8 +52,17 @@ pub fn differences(line: &Value, stored: &Value) -> Vec<Difference> {
     compare("job.target.argv", [stored, line].map(|of| words(of, "job.target.argv")));
     for name in variables(line).union(&variables(stored)) {
         let field = format!("job.target.env.{name}");
-        let values = [stored, line].map(|of| at(of, "job.target.env").and_then(|env| env.get(name)));
-        compare(&field, hidden(values[0].cloned(), values[1].cloned()));
+        let [stored, line] = [stored, line].map(|of| at(of, "job.target.env")?.get(name).cloned());
+        // A secret is not shown: whether it is the same is not known.
+        let is_masked = line.is_some() && stored.as_ref().is_some_and(|value| value == MASK);
+        compare(
+            &field,
+            if is_masked {
+                hidden(None, None)
+            } else {
+                hidden(stored, line)
+            },
+        );
     }
     let inputs = [stored, line].map(input);
     let [stored_input, line_input] = inputs.map(|input| input.map(Value::from));
@@ -153,6 +163,14 @@ mod tests {
     #[test]
     fn what_a_line_does_not_speak_of_is_no_difference() {
         assert_eq!(differences(&line(), &stored()), []);
+    }
+
+    #[test]
+    fn a_secret_that_the_server_does_not_show_is_no_difference() {
+        let (mut line, mut stored) = (line(), stored());
+        line["job"]["target"]["env"]["API_TOKEN"] = json!("s3cr3t");
+        stored["job"]["target"]["env"]["API_TOKEN"] = json!(MASK);
+        assert_eq!(differences(&line, &stored), []);
     }
 
     #[test]

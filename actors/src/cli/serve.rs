@@ -45,6 +45,7 @@ fn into_serve(settings: &Effective, part: Part, targets: TargetsConfig, handlers
     node.slots = settings.number(&table::WORKER_SLOTS).expect(PRESET);
     node.queues = settings.names(&table::WORKER_QUEUES);
     node.drain = settings.span(&table::WORKER_DRAIN).expect(PRESET);
+    node.key_kept = settings.span(&table::KEY_RETENTION).expect(PRESET);
     let secret = settings.secret(&table::MESH_SECRET);
     ServeOptions {
         folder: settings.path(&table::DATA),

@@ -5,8 +5,8 @@
 
 use super::kind::Kind;
 use fencepost_core::limits::{
-    SHARD_COUNT_DEFAULT, SHARD_COUNT_MAX, SHARD_LEASE_MS_MAX, SHARD_LEASE_MS_MIN, THREAD_COUNT_MAX,
-    WORKER_SLOTS_DEFAULT, WORKER_SLOTS_MAX,
+    KEY_RETENTION_MS_MAX, KEY_RETENTION_MS_MIN, SHARD_COUNT_DEFAULT, SHARD_COUNT_MAX, SHARD_LEASE_MS_MAX,
+    SHARD_LEASE_MS_MIN, THREAD_COUNT_MAX, WORKER_SLOTS_DEFAULT, WORKER_SLOTS_MAX,
 };
 
 /// Where the store lies when nobody says.
@@ -183,6 +183,12 @@ settings! {
         "worker.drain", "FENCEPOST_DRAIN", Kind::ANY_DURATION, Preset::Text("30s"),
         "How long a stop waits for attempts that run",
     ).flag("drain", "TIME");
+    /// How long keys are kept.
+    KEY_RETENTION = Setting::new(
+        "jobs.key_retention", "FENCEPOST_KEY_RETENTION",
+        Kind::Duration { min_ms: KEY_RETENTION_MS_MIN, max_ms: KEY_RETENTION_MS_MAX }, Preset::Text("1d"),
+        "How long idempotency keys are kept after the end of jobs that end from now on",
+    ).flag("key-retention", "TIME");
     /// Commands allowed.
     ALLOW_COMMANDS = Setting::new(
         "targets.allow_commands", "FENCEPOST_ALLOW_COMMANDS", Kind::Switch, Preset::Switch(false),

@@ -31,7 +31,7 @@ use crate::targets::TargetRunner;
 use crate::worker::{ToWorker, WorkerActor, WorkerParts};
 use actix::Addr;
 use fencepost_core::ids::{JobId, ShardId, ShardMap, WorkerId};
-use fencepost_core::job::{Job, JobState};
+use fencepost_core::job::{Job, JobState, KEY_KEPT};
 use fencepost_core::limits;
 use fencepost_core::name::Name;
 use fencepost_core::row::CellRow;
@@ -63,6 +63,8 @@ pub struct NodeConfig {
     pub lease: Span,
     /// Interval of heartbeats.
     pub heartbeat: Span,
+    /// How long idempotency keys are kept after the end of jobs that end here.
+    pub key_kept: Span,
     /// How long a drain waits for attempts in flight.
     pub drain: Span,
 }
@@ -141,6 +143,7 @@ impl NodeConfig {
             queues: Vec::new(),
             lease: Span::from_millis(limits::LEASE_MS),
             heartbeat: Span::from_millis(limits::HEARTBEAT_MS),
+            key_kept: KEY_KEPT,
             drain: Span::from_millis(limits::DRAIN_MS),
         }
     }
@@ -277,6 +280,7 @@ fn shard_parts(
         plan,
         lease: config.lease,
         heartbeat: config.heartbeat,
+        key_kept: config.key_kept,
         trial_turn,
         hosted: true,
     }

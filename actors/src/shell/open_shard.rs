@@ -137,6 +137,7 @@ impl ShardActor {
             holder: loaded.holder,
             lease: self.parts.lease,
             heartbeat: self.parts.heartbeat,
+            key_kept: self.parts.key_kept,
         };
         let owner = ShardOwner {
             shard: plan.shard,

@@ -59,6 +59,8 @@ pub struct ShardParts {
     pub lease: Span,
     /// Interval of heartbeats.
     pub heartbeat: Span,
+    /// How long idempotency keys are kept after the end of their jobs.
+    pub key_kept: Span,
     /// One trial of a schedule at a time on this node (F9).
     pub trial_turn: Arc<Semaphore>,
     /// Opens when started, and no other node ever owns it; else it opens once it is told to.

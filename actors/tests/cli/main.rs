@@ -71,6 +71,8 @@ fn a_wrong_command_line_exits_with_2_and_writes_nothing_to_standard_output() {
         &["schedule", "edit", "x", "--dry-run"],
         &["schedule", "create", "x", "--cron", "* * * * *", "--every", "1s"],
         &["job", "wait", "job_x", "--for", "1 month"],
+        &["serve", "--key-retention", "59s"],
+        &["dev", "--key-retention", "8d"],
     ];
     let preview = [
         "schedule",

@@ -257,7 +257,7 @@ pub(crate) fn job() -> BoxedStrategy<Job> {
     (
         (job_id(), any::<u64>(), spec(), origin(), time(), time()),
         (state, of(text()), place(), any::<[u32; 3]>(), vec(attempt(), 0..4)),
-        (of(time()), of(time())),
+        (of(time()), of(time()), of(span())),
     )
         .prop_map(
             |((id, version, spec, origin, created_at, due_at), (state, reason, place, counts, attempts), ends)| Job {
@@ -276,6 +276,7 @@ pub(crate) fn job() -> BoxedStrategy<Job> {
                 attempts,
                 cancel_requested_at: ends.0,
                 ended_at: ends.1,
+                key_kept: ends.2,
             },
         )
         .boxed()

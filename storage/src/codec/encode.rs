@@ -3,7 +3,7 @@
 //! Owns: the batch's digest (over all writes and conditions, so that a batch sent again can be told
 //! from another one). Must never: write an oversize row. Next: `batch.rs`, `wire.rs`.
 
-use super::{ROW_VERSION, fate_row, job_row, schedule_row, small_rows};
+use super::{JOB_ROW_VERSION, ROW_VERSION, fate_row, job_row, schedule_row, small_rows};
 use crate::batch::{Batch, RawExpect, RawWrite};
 use crate::keys::{Kind, write_key};
 use crate::store::Bytes;
@@ -22,9 +22,17 @@ pub struct EncodeError {
     pub bytes: usize,
 }
 
+/// The first format, but for what that has no place for.
+fn version_for(row: &Row) -> u8 {
+    match row {
+        Row::Job(job) if job.key_kept.is_some() => JOB_ROW_VERSION,
+        _ => ROW_VERSION,
+    }
+}
+
 /// Appends the value of a row: version byte, then fields.
 pub fn encode_row(row: &Row, out: &mut Vec<u8>) {
-    out.push(ROW_VERSION);
+    out.push(version_for(row));
     if let Row::Job(job) = row {
         out.extend_from_slice(&job.version.to_be_bytes());
     }

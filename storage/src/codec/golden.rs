@@ -1,6 +1,6 @@
 //! The golden bytes: what the first format wrote stays readable and stays what is written.
 //!
-//! Owns: the comparison with `storage/golden/v1.hex`. A new format adds a file and keeps this one.
+//! Owns: the comparison with `storage/golden/v1.hex` and `v2.hex`. A new format adds a file and keeps these.
 //! Next: `samples.rs`.
 
 use super::*;
@@ -9,6 +9,7 @@ use crate::keys::{key_bytes, scope_key};
 use std::fmt::Write as _;
 
 const GOLDEN: &str = include_str!("../../golden/v1.hex");
+const GOLDEN_2: &str = include_str!("../../golden/v2.hex");
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
@@ -53,6 +54,22 @@ fn what_is_written_is_what_was_always_written() {
     for (golden, written) in golden.iter().zip(&written) {
         assert_eq!(golden, written);
     }
+}
+
+#[test]
+fn the_second_format_of_a_job_is_written_where_the_first_has_no_place() {
+    let row = Row::Job(Box::new(samples::keeping_job()));
+    let (key, mut value) = (key_bytes(&row.key()), Vec::new());
+    encode_row(&row, &mut value);
+    assert_eq!(GOLDEN_2, format!("Job {} {}\n", hex(&key), hex(&value)));
+    assert_eq!(decode_row(&key, &value), Ok(row));
+    let mut other = samples::keeping_job();
+    other.key_kept = None;
+    let row = Row::Job(Box::new(other));
+    let mut first = Vec::new();
+    encode_row(&row, &mut first);
+    assert_eq!((first[0], value[0]), (1, 2));
+    assert!(first.len() < value.len(), "the usual costs nothing");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A job's row. A small pending job is some forty bytes beside its payload: what stands at its usual
 //! value costs one bit.
 //!
-//! Owns: the first format. Must never: move the version from bytes 1 to 8 (see `version_of`).
+//! Owns: the first format, and the second, which ends with how long the job's key is kept. Must never: move the version from bytes 1 to 8 (see `version_of`).
 //! Next: `spec.rs`.
 
 use super::RowError;
@@ -79,6 +79,10 @@ pub(super) fn put_job(job: &Job, out: &mut Out<'_>) {
     for at in [job.cancel_requested_at, job.ended_at].into_iter().flatten() {
         out.time(at);
     }
+    // Only in the second format.
+    if let Some(kept) = job.key_kept {
+        out.span(kept);
+    }
 }
 
 pub(super) fn take_job(id: JobId, input: &mut In<'_>) -> Result<Job, RowError> {
@@ -134,6 +138,7 @@ pub(super) fn take_job(id: JobId, input: &mut In<'_>) -> Result<Job, RowError> {
         attempts,
         cancel_requested_at: if has(HAS_CANCEL) { Some(input.time()?) } else { None },
         ended_at: if has(HAS_END) { Some(input.time()?) } else { None },
+        key_kept: None,
     })
 }
 

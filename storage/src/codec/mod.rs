@@ -47,6 +47,8 @@ pub fn take_job_spec(input: &mut In<'_>) -> Result<JobSpec, RowError> {
 
 /// Format of the row values that this version writes.
 pub const ROW_VERSION: u8 = 1;
+/// Format of a job's row that says how long its key is kept: the first one, and that behind it.
+pub const JOB_ROW_VERSION: u8 = 2;
 
 /// Why bytes are no row. Local to the row: it is quarantined with this reason (F9).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,12 +92,17 @@ impl From<WireError> for RowError {
 pub fn decode_row(key: &[u8], value: &[u8]) -> Result<Row, RowError> {
     let key = parse_key(key)?;
     let mut input = In::new(value, ROW_BYTES_MAX)?;
-    match input.fixed::<1>()?[0] {
+    let version = input.fixed::<1>()?[0];
+    match version {
         ROW_VERSION => {}
+        JOB_ROW_VERSION if matches!(key, RowKey::Job(_)) => {}
         0 => return Err(RowError::Illegal("format")),
         newer => return Err(RowError::Newer(newer)),
     }
-    let row = decode_v1(key, &mut input)?;
+    let mut row = decode_v1(key, &mut input)?;
+    if let (Row::Job(job), JOB_ROW_VERSION) = (&mut row, version) {
+        job.key_kept = Some(input.span()?);
+    }
     input.end()?;
     Ok(row)
 }

@@ -175,7 +175,17 @@ fn full_job() -> Job {
         ],
         cancel_requested_at: Some(later(4)),
         ended_at: Some(later(5)),
+        key_kept: None,
     }
+}
+
+/// A job whose end promised its key another time than usual.
+pub(crate) fn keeping_job() -> Job {
+    let origin = Origin::Request { key: Some("K".into()) };
+    let mut job = Job::due_at_once(id(3), Arc::new(http_spec()), origin, AT);
+    (job.state, job.place) = (JobState::Succeeded, Place::None);
+    job.end(later(5), Span::from_secs(3_600));
+    job
 }
 
 fn command_definition() -> ScheduleDefinition {

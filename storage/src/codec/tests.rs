@@ -84,8 +84,8 @@ proptest! {
 fn a_row_of_a_later_format_is_refused_as_newer() {
     for row in samples::rows() {
         let (key, mut value) = encoded(&row);
-        value[0] = ROW_VERSION + 1;
-        assert_eq!(decode_row(&key, &value), Err(RowError::Newer(ROW_VERSION + 1)));
+        value[0] = JOB_ROW_VERSION + 1;
+        assert_eq!(decode_row(&key, &value), Err(RowError::Newer(JOB_ROW_VERSION + 1)));
     }
 }
 

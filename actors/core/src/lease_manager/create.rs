@@ -7,10 +7,8 @@ use super::io::{CreateItem, Created, LeaseEffect, LeaseReply};
 use super::places::Lies;
 use super::{LeaseManager, Orders};
 use crate::ids::{JobId, Slot};
-use crate::job::{Job, JobSpec, JobState, Origin, Place};
-use crate::limits::{
-    ATTEMPT_COUNT_MAX, BATCH_JOBS_MAX, CLASS_COUNT_MAX, KEY_RETENTION_HOURS, PAYLOAD_BYTES_MAX, PRIORITY_MAX,
-};
+use crate::job::{Job, JobSpec, JobState, KEY_KEPT, Origin, Place};
+use crate::limits::{ATTEMPT_COUNT_MAX, BATCH_JOBS_MAX, CLASS_COUNT_MAX, PAYLOAD_BYTES_MAX, PRIORITY_MAX};
 use crate::machine::ReplyTo;
 use crate::name::Name;
 use crate::refusal::{Refusal, RefusalKind, storage_full};
@@ -177,7 +175,7 @@ impl LeaseManager {
     }
 }
 
-/// Own step first, then the stored row. A key is free again a day after its job's end, never in doubt.
+/// Own step first, then the stored row. A key is free again when it was kept for its time, never in doubt.
 fn key_answer(now: Now, item: &CreateItem, made: &Made) -> KeyAnswer {
     let Some((key, digest)) = &item.key else {
         return KeyAnswer::Free;
@@ -203,8 +201,9 @@ fn sent_before(item: &CreateItem, made: &Made) -> Option<bool> {
 }
 
 fn is_key_over(now: Now, existing: Option<&Job>, holder: JobId) -> bool {
-    let ended_at = existing.filter(|job| job.id == holder).and_then(|job| job.ended_at);
-    ended_at.is_some_and(|at| retention_over(now, at, Span::from_secs(KEY_RETENTION_HOURS * 3_600)))
+    let ended = existing.filter(|job| job.id == holder);
+    let ended = ended.and_then(|job| Some((job.ended_at?, job.key_kept.unwrap_or(KEY_KEPT))));
+    ended.is_some_and(|(at, kept)| retention_over(now, at, kept))
 }
 
 /// Whether something that ended at `at` has been kept for long enough; never in doubt.

@@ -208,7 +208,7 @@ impl LeaseManager {
         move_job(&mut job, states.0, states.1);
         job.place = Place::None;
         job.reason = reason.map(Arc::from);
-        job.ended_at = Some(now.store);
+        job.end(now.store, self.facts.key_kept);
         job
     }
 
@@ -217,7 +217,7 @@ impl LeaseManager {
         move_job(&mut job, from, JobState::Dead);
         job.place = Place::DeadLetter { at: now.store };
         job.reason = Some(Arc::from(reason));
-        job.ended_at = Some(now.store);
+        job.end(now.store, self.facts.key_kept);
         out.put(Row::DeadLetter(DeadLetterRow {
             id: job.id,
             at: now.store,
@@ -242,7 +242,7 @@ impl LeaseManager {
         move_job(&mut job, from, JobState::Ready);
         job.place = Place::Ready { order };
         job.reason = None;
-        job.ended_at = None;
+        (job.ended_at, job.key_kept) = (None, None);
         self.enter_ready(Arc::new(job.clone()), order, Lies::Nowhere, out);
         job
     }

@@ -11,10 +11,10 @@ use super::waiting::{self, WaitEntry};
 use super::window::cost_of;
 use super::{LeaseManager, Orders, is_expired};
 use crate::ids::{JobId, ShardId, Slot};
-use crate::job::{Job, JobState, Origin, Place};
+use crate::job::{Job, JobState, KEY_KEPT, Origin, Place};
 use crate::limits::{
-    DEAD_LETTER_RETENTION_DAYS, JOB_RETENTION_DAYS, KEY_RETENTION_HOURS, SWEEP_BUSY_PAUSE_MS, SWEEP_CALM_ROWS,
-    SWEEP_PAUSE_MS, SWEEP_ROWS, SWEEP_WRITES_MAX,
+    DEAD_LETTER_RETENTION_DAYS, JOB_RETENTION_DAYS, SWEEP_BUSY_PAUSE_MS, SWEEP_CALM_ROWS, SWEEP_PAUSE_MS, SWEEP_ROWS,
+    SWEEP_WRITES_MAX,
 };
 use crate::row::{AttemptsRow, DeadLetterRow, ParkedRow, ReadyRow, Row, RowKey};
 use crate::time::{Monotonic, Now, Span};
@@ -280,9 +280,9 @@ impl LeaseManager {
     }
 }
 
-/// A key goes a day after its job's end, unless a newer job took it over meanwhile.
+/// A key goes when it was kept as long as its job's end promised, unless a newer job took it over meanwhile.
 fn purge_key(now: Now, job: &Job, rows: &[Row], out: &mut Orders) -> bool {
-    let kept = Span::from_secs(KEY_RETENTION_HOURS * HOUR);
+    let kept = job.key_kept.unwrap_or(KEY_KEPT);
     if !job.ended_at.is_some_and(|at| retention_over(now, at, kept)) {
         return false;
     }

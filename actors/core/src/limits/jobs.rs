@@ -30,5 +30,9 @@ pub const JOB_RETENTION_DAYS: u64 = 7;
 pub const DEAD_LETTER_RETENTION_DAYS: u64 = 30;
 /// Days that fates are kept, as ranges.
 pub const FATE_RETENTION_DAYS: u64 = 90;
-/// Hours that an idempotency key is kept after its job's end.
+/// Hours that an idempotency key is kept after its job's end when a server is told nothing else.
 pub const KEY_RETENTION_HOURS: u64 = 24;
+/// Shortest that a server may be told to keep idempotency keys after their jobs' end.
+pub const KEY_RETENTION_MS_MIN: u64 = 60_000;
+/// Longest: a key goes before its job's row.
+pub const KEY_RETENTION_MS_MAX: u64 = JOB_RETENTION_DAYS * 86_400_000;

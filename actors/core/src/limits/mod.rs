@@ -61,7 +61,9 @@ const _: () = assert!(
 const _: () = assert!(SHARD_COUNT_DEFAULT <= SHARD_COUNT_MAX && (SHARD_COUNT_MAX as u32) <= SLOT_COUNT);
 const _: () = assert!(PAYLOAD_BYTES_MAX * 4 / 3 < BODY_BYTES_MAX);
 const _: () = assert!(BODY_BYTES_MAX <= HTTP_BODIES_BYTES_MAX && LIST_PAGE_ROWS <= SCAN_ROWS_MAX);
-const _: () = assert!(JOB_RETENTION_DAYS * 24 >= KEY_RETENTION_HOURS);
+const _: () = assert!(KEY_RETENTION_MS_MIN <= KEY_RETENTION_HOURS * 3_600_000);
+const _: () = assert!(KEY_RETENTION_HOURS * 3_600_000 <= KEY_RETENTION_MS_MAX);
+const _: () = assert!(KEY_RETENTION_MS_MAX <= JOB_RETENTION_DAYS * 86_400_000);
 const _: () = assert!(BACKOFF_FIRST_MS <= BACKOFF_CAP_MS && BACKOFF_CAP_MS <= BACKOFF_CAP_MS_MAX);
 const _: () = assert!(CLOCK_JUMP_MAX_MS < CLOCK_DOUBT_MAX_MS);
 const _: () = assert!(DISK_RESERVE_BYTES < DISK_FREE_MIN_BYTES);

@@ -3,12 +3,13 @@
 use crate::support::lease_harness::Leases;
 use crate::support::make::{failed, item, item_due, job_id, spec, succeeded, worker};
 use fencepost_core::ids::Slot;
-use fencepost_core::job::{Delivery, JobState};
+use fencepost_core::job::{Delivery, JobState, KEY_KEPT};
 use fencepost_core::lease_manager::io::{CreateItem, LeaseEffect};
 use fencepost_core::limits::{JOB_RETENTION_DAYS, KEY_RETENTION_HOURS};
 use fencepost_core::refusal::RefusalKind;
 use fencepost_core::row::RowKey;
 use fencepost_core::time::{Span, StoreTime};
+use std::sync::Arc;
 
 const HOUR: u64 = 3_600;
 
@@ -193,4 +194,65 @@ fn f26_twice_in_one_batch_an_id_makes_one_job_or_is_refused() {
         .map(|answer| answer.map(|made| made.replayed).map_err(|refused| refused.code))
         .collect();
     assert_eq!(told, [Ok(false), Ok(true), Err("job_id_taken")]);
+}
+
+/// Ends a keyed job under an owner who keeps keys for so long.
+fn ended_under(leases: &mut Leases, kept: Span) {
+    leases.facts.key_kept = kept;
+    leases.restart();
+    leases.create(keyed(1)).unwrap();
+    run(leases);
+}
+
+#[test]
+fn f26_a_key_is_kept_for_as_long_as_was_said_when_its_job_ended() {
+    let (short, long) = (Span::from_secs(HOUR), Span::from_secs(48 * HOUR));
+    for (kept, later) in [(short, long), (long, short), (short, KEY_KEPT), (KEY_KEPT, short)] {
+        let mut leases = Leases::new();
+        ended_under(&mut leases, kept);
+        leases.facts.key_kept = later;
+        leases.restart();
+        leases.now.store = leases.now.store + kept;
+        leases.now.store.0 -= 1;
+        assert!(leases.create(keyed(2)).unwrap().replayed, "not before {kept:?}");
+        leases.now.store.0 += 1;
+        assert_eq!(leases.create(keyed(2)).unwrap().id, job_id(2), "then a new job");
+        leases.check();
+    }
+}
+
+#[test]
+fn f33_the_sweep_takes_a_key_when_its_own_time_is_over() {
+    for (kept, hours_kept) in [(1, 1), (48, 48)] {
+        let mut leases = Leases::new();
+        ended_under(&mut leases, Span::from_secs(kept * HOUR));
+        hours(&mut leases, hours_kept - 1);
+        assert!(key_exists(&leases));
+        hours(&mut leases, 1);
+        assert!(!key_exists(&leases) && leases.rows.job(job_id(1)).is_some());
+    }
+}
+
+#[test]
+fn f26_a_dead_job_that_is_tried_again_gets_the_promise_of_its_last_end() {
+    let mut leases = Leases::new();
+    leases.facts.key_kept = Span::from_secs(HOUR);
+    leases.restart();
+    let mut item = keyed(1);
+    Arc::make_mut(&mut item.spec).retry.attempt_count_max = 1;
+    leases.create(item).unwrap();
+    let w = worker("a", 1);
+    for grant in leases.offer(&w, 9) {
+        leases.report(&w, grant.job.id, grant.token, failed());
+    }
+    assert_eq!(
+        leases.rows.job(job_id(1)).unwrap().key_kept,
+        Some(Span::from_secs(HOUR))
+    );
+    leases.facts.key_kept = KEY_KEPT;
+    leases.restart();
+    leases.retry_dead(1).unwrap();
+    assert_eq!(leases.rows.job(job_id(1)).unwrap().key_kept, None);
+    run(&mut leases);
+    assert_eq!(leases.rows.job(job_id(1)).unwrap().key_kept, None, "the usual day");
 }

@@ -47,6 +47,7 @@ impl World {
             holder: Holder(u128::from(epoch.0)),
             lease: LEASE,
             heartbeat: HEARTBEAT,
+            key_kept: fencepost_core::job::KEY_KEPT,
         };
         let mut opened = LeaseOpened::default();
         for row in self.store.rows.values() {

@@ -24,6 +24,7 @@ pub fn facts(epoch: u64) -> ShardFacts {
         holder: Holder(u128::from(epoch)),
         lease: Span::from_millis(LEASE_MS),
         heartbeat: Span::from_millis(HEARTBEAT_MS),
+        key_kept: fencepost_core::job::KEY_KEPT,
     }
 }
 

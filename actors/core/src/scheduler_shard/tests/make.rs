@@ -100,6 +100,7 @@ pub fn facts(epoch: u64) -> ShardFacts {
         holder: Holder(u128::from(epoch)),
         lease: Span::from_secs(30),
         heartbeat: Span::from_secs(8),
+        key_kept: crate::job::KEY_KEPT,
     }
 }
 
