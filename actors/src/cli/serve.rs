@@ -13,7 +13,8 @@ use crate::process::serve::{Part, ServeOptions, serve};
 use crate::targets::{HandlerRegistry, TargetsConfig};
 use crate::telemetry::logging::LogFormat;
 use clap::Args;
-use fencepost_core::limits::SHARD_COUNT_DEFAULT;
+use fencepost_core::limits::{HEARTBEAT_MS, LEASE_MS, LEASE_MS_MIN, SHARD_COUNT_DEFAULT};
+use fencepost_core::time::Span;
 use std::process::ExitCode;
 
 /// Arguments of `serve`.
@@ -44,6 +45,8 @@ fn into_serve(settings: &Effective, part: Part, targets: TargetsConfig, handlers
     node.shards_asked = shards.is_some();
     node.slots = settings.number(&table::WORKER_SLOTS).expect(PRESET);
     node.queues = settings.names(&table::WORKER_QUEUES);
+    node.lease = settings.span(&table::WORKER_LEASE).expect(PRESET);
+    node.heartbeat = heartbeat_of(node.lease);
     node.drain = settings.span(&table::WORKER_DRAIN).expect(PRESET);
     node.key_kept = settings.span(&table::KEY_RETENTION).expect(PRESET);
     let secret = settings.secret(&table::MESH_SECRET);
@@ -101,3 +104,10 @@ impl DevArgs {
         serve(options)
     }
 }
+
+/// Three beats and more within a lease; the usual one for the usual lease.
+fn heartbeat_of(lease: Span) -> Span {
+    Span(lease.0 / LEASE_MS * HEARTBEAT_MS)
+}
+
+const _: () = assert!(LEASE_MS_MIN * 1_000 / LEASE_MS * HEARTBEAT_MS > 100_000);

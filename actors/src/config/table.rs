@@ -5,8 +5,8 @@
 
 use super::kind::Kind;
 use fencepost_core::limits::{
-    KEY_RETENTION_MS_MAX, KEY_RETENTION_MS_MIN, SHARD_COUNT_DEFAULT, SHARD_COUNT_MAX, SHARD_LEASE_MS_MAX,
-    SHARD_LEASE_MS_MIN, THREAD_COUNT_MAX, WORKER_SLOTS_DEFAULT, WORKER_SLOTS_MAX,
+    KEY_RETENTION_MS_MAX, KEY_RETENTION_MS_MIN, LEASE_MS_MAX, LEASE_MS_MIN, SHARD_COUNT_DEFAULT, SHARD_COUNT_MAX,
+    SHARD_LEASE_MS_MAX, SHARD_LEASE_MS_MIN, THREAD_COUNT_MAX, WORKER_SLOTS_DEFAULT, WORKER_SLOTS_MAX,
 };
 
 /// Where the store lies when nobody says.
@@ -178,6 +178,12 @@ settings! {
         "worker.queues", "FENCEPOST_QUEUES", Kind::List(&Kind::Name), Preset::Unset("all queues"),
         "Only work on this queue; may be repeated. All by default",
     ).flag("queue", "NAME");
+    /// Length of attempts' leases.
+    WORKER_LEASE = Setting::new(
+        "worker.lease", "FENCEPOST_LEASE", Kind::Duration { min_ms: LEASE_MS_MIN, max_ms: LEASE_MS_MAX }, Preset::Text("30s"),
+        "How long a worker may be silent before its attempts are another's; the same on every node, and longer than a \
+         move of shards takes, or attempts run twice at each",
+    ).flag("lease", "TIME");
     /// Patience of a stop.
     WORKER_DRAIN = Setting::new(
         "worker.drain", "FENCEPOST_DRAIN", Kind::ANY_DURATION, Preset::Text("30s"),

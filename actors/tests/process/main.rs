@@ -11,6 +11,7 @@
 )]
 
 mod broken;
+mod chaos;
 mod closed_shard;
 mod cluster;
 mod dev;

@@ -4,6 +4,10 @@
 
 /// Length of an attempt's lease.
 pub const LEASE_MS: u64 = 30_000;
+/// Shortest lease that can be set.
+pub const LEASE_MS_MIN: u64 = 1_000;
+/// Longest lease that can be set.
+pub const LEASE_MS_MAX: u64 = 3_600_000;
 /// Interval of a worker's heartbeats.
 pub const HEARTBEAT_MS: u64 = 8_000;
 /// Margin that a worker subtracts from its own lease.
