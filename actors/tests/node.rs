@@ -44,6 +44,8 @@ mod requests;
 mod room;
 #[path = "support/stoppable.rs"]
 mod stoppable;
+#[path = "node/two_owners.rs"]
+mod two_owners;
 
 use requests::{ask, create, every, fresh, item, name, run, spec, view};
 

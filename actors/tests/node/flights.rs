@@ -13,12 +13,14 @@ use std::sync::Mutex;
 use tokio::sync::oneshot;
 
 /// A store behind a link that loses one commit when it is told to, and says so only when it is told to.
-struct Lossy {
-    store: ModelStore,
+pub struct Lossy {
+    pub store: ModelStore,
     /// The next commit waits for this and is lost.
-    losing: Mutex<Option<oneshot::Receiver<()>>>,
+    pub losing: Mutex<Option<oneshot::Receiver<()>>>,
+    /// The next commit waits for this and goes on then.
+    pub holding: Mutex<Option<oneshot::Receiver<()>>>,
     /// What became of the commits since, in the order of their answers.
-    answers: Arc<Mutex<Vec<&'static str>>>,
+    pub answers: Arc<Mutex<Vec<&'static str>>>,
 }
 
 impl Lossy {
@@ -30,7 +32,18 @@ impl Lossy {
         tell
     }
 
-    fn answers(&self) -> Vec<&'static str> {
+    /// The next commit is on its way until the answer is sent.
+    pub fn hold_next(&self) -> oneshot::Sender<()> {
+        let (tell, told) = oneshot::channel();
+        *self.holding.lock().unwrap() = Some(told);
+        tell
+    }
+
+    pub fn is_holding(&self) -> bool {
+        self.holding.lock().unwrap().is_none()
+    }
+
+    pub fn answers(&self) -> Vec<&'static str> {
         self.answers.lock().unwrap().clone()
     }
 }
@@ -39,6 +52,18 @@ impl Store for Lossy {
     fn commit(&self, request: Commit) -> BoxFuture<'static, Committed> {
         if let Some(told) = self.losing.lock().unwrap().take() {
             return told.map(|_| Committed::Unavailable("lost on its way".into())).boxed();
+        }
+        if let Some(told) = self.holding.lock().unwrap().take() {
+            let (store, answers) = (self.store.clone(), self.answers.clone());
+            return async move {
+                let _ = told.await;
+                let committed = store.commit(request).await;
+                if matches!(committed, Committed::Stale) {
+                    answers.lock().unwrap().push("stale");
+                }
+                committed
+            }
+            .boxed();
         }
         let answers = self.answers.clone();
         let note = move |committed: &Committed| {
@@ -102,6 +127,7 @@ async fn node_over(world: &World) -> (Arc<Lossy>, Node) {
     let lossy = Arc::new(Lossy {
         store: world.store.clone(),
         losing: Mutex::new(None),
+        holding: Mutex::new(None),
         answers: Arc::default(),
     });
     let mut config = world.config();
