@@ -9,13 +9,14 @@ use super::output::{Format, OutputArgs, cell, one_line, put, show_table};
 use super::settings::FileArgs;
 use crate::api::text;
 use crate::api::token::{TOKEN_FILE, read_token};
-use crate::clock::{Clock as _, SystemClock};
+use crate::clock::{Clock as _, SharedClock, SystemClock};
 use crate::config::Setting;
 use crate::config::file::Source;
-use crate::config::table::{DATA, MESH_STORE_AT};
+use crate::config::table::{DATA, MESH_CA, MESH_CERT, MESH_KEY, MESH_STORE_AT};
+use crate::mesh::tls::TlsFiles;
 use crate::problem::{Exit, plain};
 use clap::Args;
-use fencepost_core::limits::{DISK_FREE_MIN_BYTES, HTTP_CONNECTION_COUNT_MAX};
+use fencepost_core::limits::{CERTIFICATE_WARN_DAYS, DISK_FREE_MIN_BYTES, HTTP_CONNECTION_COUNT_MAX};
 use fencepost_core::time::StoreTime;
 use fencepost_core::zone::ZoneVersion;
 use fencepost_storage::fjall_store::{FreeSpace as _, StatvfsProbe, glance};
@@ -24,6 +25,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Arguments of `doctor`.
@@ -35,6 +37,15 @@ pub struct DoctorArgs {
     /// Where a node without the store role finds it; the file's by default.
     #[arg(long, value_name = "HOST:PORT", env = MESH_STORE_AT.env, hide_env_values = true)]
     store_at: Option<String>,
+    /// Certificate of the cell's CA; with the other two, or the file's, this node's certificate is checked.
+    #[arg(long, value_name = "FILE", env = MESH_CA.env, hide_env_values = true)]
+    mesh_ca: Option<PathBuf>,
+    /// Certificate of this node.
+    #[arg(long, value_name = "FILE", env = MESH_CERT.env, hide_env_values = true)]
+    mesh_cert: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, value_name = "FILE", env = MESH_KEY.env, hide_env_values = true)]
+    mesh_key: Option<PathBuf>,
     #[command(flatten)]
     file: FileArgs,
     #[command(flatten)]
@@ -55,6 +66,7 @@ enum Level {
 struct Told {
     data: PathBuf,
     store_at: Option<String>,
+    certificate: Option<TlsFiles>,
     findings: Vec<Finding>,
 }
 
@@ -109,6 +121,7 @@ impl DoctorArgs {
         let Told {
             data,
             mut store_at,
+            certificate,
             mut findings,
         } = self.told()?;
         let (of_server, is_elsewhere) = self.ask_server(&data, &clock).await;
@@ -124,6 +137,7 @@ impl DoctorArgs {
             findings.extend([check_room(&data), check_sync(&data, &clock)]);
         }
         findings.extend([check_handles(), ok("zone data", ZoneVersion::bundled().to_string())]);
+        findings.extend(certificate.map(|files| check_certificate(&files)));
         findings.extend(of_server);
         show(self.output.output, &findings, out)?;
         let failed = findings.iter().any(|finding| finding.level == Level::Fail);
@@ -135,13 +149,16 @@ impl DoctorArgs {
         let mut told = Told {
             data: PathBuf::from(DATA_DEFAULT),
             store_at: None,
+            certificate: None,
             findings: Vec::new(),
         };
+        let mut files = [None, None, None];
         if let Some(path) = &self.file.config {
             let said = Source::read(path).map_err(|error| Failure::file(path, &error))?.parse();
             let text = |setting: &Setting| said.values.get(setting.path).map(|(value, _)| value.to_string());
             told.data = text(&DATA).map_or(told.data, PathBuf::from);
             told.store_at = text(&MESH_STORE_AT);
+            files = [&MESH_CA, &MESH_CERT, &MESH_KEY].map(|setting| text(setting).map(PathBuf::from));
             told.findings.push(match said.mistakes.len() {
                 0 => ok("settings", path.display().to_string()),
                 count => fail(
@@ -153,6 +170,15 @@ impl DoctorArgs {
         }
         told.data = self.data.clone().unwrap_or(told.data);
         told.store_at = self.store_at.clone().or(told.store_at);
+        let [ca, cert, key] = files;
+        let named = (
+            self.mesh_ca.clone().or(ca),
+            self.mesh_cert.clone().or(cert),
+            self.mesh_key.clone().or(key),
+        );
+        if let (Some(ca), Some(cert), Some(key)) = named {
+            told.certificate = Some(TlsFiles { ca, cert, key });
+        }
         Ok(told)
     }
 
@@ -239,6 +265,25 @@ fn check_token(folder: &Path, server: &ServerArgs) -> Finding {
             refusal.detail,
             "start the server once, or name the file with --token-file",
         ),
+    }
+}
+
+/// What a start would make of a node's certificate.
+fn check_certificate(files: &TlsFiles) -> Finding {
+    let clock: SharedClock = Arc::new(SystemClock::new());
+    let kit = match files.load(&clock) {
+        Ok(kit) => kit,
+        Err(refusal) => {
+            let detail = one_line(&format!("{} ({})", refusal.detail, refusal.code));
+            let fix = "put good files there; a node that runs goes on with what it had, and would not start again";
+            return fail("certificate", detail, fix);
+        }
+    };
+    let days = kit.days_left(&clock);
+    let detail = format!("{}, {days} days left", kit.identity());
+    match days < CERTIFICATE_WARN_DAYS {
+        true => warn("certificate", detail, "make a new one with 'fencepost certs node'"),
+        false => ok("certificate", detail),
     }
 }
 

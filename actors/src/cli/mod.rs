@@ -17,6 +17,7 @@ use output::{Format, OUTPUT_CLOSED};
 
 mod answer;
 mod bench;
+pub mod certs;
 pub mod client;
 pub mod clock;
 pub mod config;
@@ -93,6 +94,9 @@ enum Command {
     /// Work with a store that no server has open.
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Make certificates for connections between nodes.
+    #[command(subcommand)]
+    Certs(certs::CertsCommand),
     /// Measure this machine: durable creation and drain, beside the floor of its disk.
     #[command(after_help = "Example:\n  fencepost bench --folder /var/tmp/bench floor drain")]
     Bench(bench::BenchArgs),
@@ -144,6 +148,7 @@ fn run(command: Command) -> Exit {
             let done = command.run(&mut io::stdout());
             finish(command.format(), done)
         }
+        Command::Certs(command) => finish(command.format(), command.run(&mut io::stdout())),
         Command::Store(command) => {
             crate::process::panics::keep_quiet_while_opening();
             finish(command.format(), keep_at(&command))

@@ -5,9 +5,10 @@
 
 use super::output::Format;
 use super::settings::{FileArgs, Flags, Refused};
-use crate::config::part::check_part;
+use crate::config::part::{check_certificates, check_part};
 use crate::config::{Effective, Mistake, table};
 use crate::mesh::MeshSecret;
+use crate::mesh::tls::TlsFiles;
 use crate::node::NodeConfig;
 use crate::process::serve::{Part, ServeOptions, serve};
 use crate::targets::{HandlerRegistry, TargetsConfig};
@@ -38,7 +39,12 @@ pub struct DevArgs {
 
 const PRESET: &str = "the table has a default, and a test reads every one";
 
-fn into_serve(settings: &Effective, part: Part, targets: TargetsConfig, handlers: HandlerRegistry) -> ServeOptions {
+fn into_serve(
+    settings: &Effective,
+    (part, mesh_tls): (Part, Option<TlsFiles>),
+    targets: TargetsConfig,
+    handlers: HandlerRegistry,
+) -> ServeOptions {
     let mut node = NodeConfig::new(settings.name(&table::NODE).expect(PRESET));
     let shards = settings.number(&table::SHARDS);
     node.shards = shards.unwrap_or(SHARD_COUNT_DEFAULT);
@@ -53,6 +59,7 @@ fn into_serve(settings: &Effective, part: Part, targets: TargetsConfig, handlers
     ServeOptions {
         folder: settings.path(&table::DATA),
         part,
+        mesh_tls,
         mesh_secret: secret.map(|secret| MeshSecret::of(secret.reveal())),
         listen: settings.address(&table::API_LISTEN).expect(PRESET),
         node,
@@ -74,7 +81,8 @@ impl ServeArgs {
         let told = self.flags.resolve(self.file.config.as_deref()).and_then(|settings| {
             let one = |mistake: Mistake| Refused::Mistakes(vec![mistake]);
             let part = check_part(&settings).map_err(one)?;
-            Ok((settings, part))
+            let files = check_certificates(&settings).map_err(one)?;
+            Ok((settings, (part, files)))
         });
         let (settings, part) = match told {
             Ok(told) => told,
@@ -96,7 +104,7 @@ impl DevArgs {
             Ok(settings) => settings,
             Err(refused) => return ExitCode::from(refused.tell(Format::Text) as u8),
         };
-        let mut options = into_serve(&settings, Part::Whole, TargetsConfig::for_dev(), handlers);
+        let mut options = into_serve(&settings, (Part::Whole, None), TargetsConfig::for_dev(), handlers);
         options.dev = true;
         if self.ephemeral {
             options.folder = None;

@@ -5,7 +5,7 @@
 
 use crate::cluster::request::{Reply, decode_reply, decode_request, encode_reply, encode_request};
 use crate::gateway::ShardRequest;
-use crate::mesh::dial::dial;
+use crate::mesh::dial::dial_for;
 use crate::mesh::envelope::REQUESTS;
 use crate::mesh::peer::{CallError, Peer};
 use crate::mesh::{MeshParts, NodeFacts, Roles, Service};
@@ -76,7 +76,7 @@ impl Router {
         if peers.len() >= BOARD_NODES_MAX {
             std::mem::take(&mut *peers).values().for_each(Peer::close);
         }
-        let peer = dial(self.parts.clone(), address.to_string());
+        let peer = dial_for(self.parts.clone(), address.to_string(), Roles::SCHEDULER);
         peers.insert(address.clone(), peer.clone());
         peer
     }

@@ -1,13 +1,15 @@
-//! Which part of a cell a process is: roles and addresses that must go together.
+//! Which part of a cell a process is: roles, addresses and certificates that must go together.
 //!
-//! Owns: that one check between settings. Must never: know how a part is run. Next: `crate::process::roles`.
+//! Owns: these checks between settings. Must never: know how a part is run. Next: `crate::process::roles`.
 
 use super::kind::Kind;
 use super::mistake::{Mistake, Place, Wrong};
 use super::resolve::Effective;
 use super::table::{
-    DATA, DATA_DEFAULT, MESH_LISTEN, MESH_SECRET_FILE, MESH_SHARD_LEASE, MESH_STORE_AT, ROLES, Setting,
+    DATA, DATA_DEFAULT, MESH_CA, MESH_CERT, MESH_KEY, MESH_LISTEN, MESH_SECRET_FILE, MESH_SHARD_LEASE, MESH_STORE_AT,
+    ROLES, Setting,
 };
+use crate::mesh::tls::TlsFiles;
 use crate::process::roles::SECRET_FILE;
 use crate::process::serve::Part;
 use std::net::SocketAddr;
@@ -19,8 +21,75 @@ const WITHOUT_STORE: [&str; 4] = ["coordinator", "gateway", "scheduler", "worker
 /// Which part it is.
 ///
 /// # Errors
-/// Roles and addresses do not go together.
+/// Roles and addresses do not go together, or others could reach it without certificates.
 pub fn check_part(settings: &Effective) -> Result<Part, Mistake> {
+    let part = part_of(settings)?;
+    let is_secured = check_certificates(settings)?.is_some();
+    match &part {
+        Part::Store(listen, _) | Part::WithoutStore(.., listen) if !is_secured && !listen.ip().is_loopback() => {
+            let detail = format!("Without certificates a node listens for others on loopback only, not on {listen}.");
+            let hint = "Make certificates with fencepost certs, and name them with --mesh-ca, --mesh-cert and \
+                        --mesh-key (mesh.ca, mesh.cert and mesh.key in a file); or listen on 127.0.0.1.";
+            Err(mistake(
+                settings,
+                &MESH_LISTEN,
+                Wrong::new("mesh_without_certificates", detail, hint),
+            ))
+        }
+        Part::WithoutStore(.., listen) if listen.ip().is_unspecified() => {
+            let detail = format!("Other nodes are told to come to {listen}, and cannot.");
+            let hint = "Name the address that they reach this node at.";
+            Err(mistake(
+                settings,
+                &MESH_LISTEN,
+                Wrong::new("mesh_address_unspecified", detail, hint),
+            ))
+        }
+        Part::Whole | Part::Store(..) | Part::WithoutStore(..) => Ok(part),
+    }
+}
+
+/// The files of its certificate, all of them or none.
+///
+/// # Errors
+/// Some are named and some are not.
+pub fn check_certificates(settings: &Effective) -> Result<Option<TlsFiles>, Mistake> {
+    let all = [&MESH_CA, &MESH_CERT, &MESH_KEY];
+    let paths = all.map(|setting| settings.path(setting));
+    let missing = all.into_iter().find(|setting| settings.path(setting).is_none());
+    match (paths, missing) {
+        ([Some(ca), Some(cert), Some(key)], _) => Ok(Some(TlsFiles { ca, cert, key })),
+        ([None, None, None], _) | (_, None) => Ok(None),
+        (_, Some(missing)) => {
+            let given = all
+                .into_iter()
+                .find(|setting| settings.path(setting).is_some())
+                .unwrap_or(missing);
+            let place = settings.place(given);
+            let detail = format!(
+                "{} is missing: the three files belong together.",
+                place.name_of(missing)
+            );
+            let hint = "Name ca.pem, node.pem and node-key.pem of a folder that fencepost certs node made.";
+            Err(mistake(
+                settings,
+                given,
+                Wrong::new("mesh_certificates_incomplete", detail, hint),
+            ))
+        }
+    }
+}
+
+fn mistake(settings: &Effective, setting: &Setting, wrong: Wrong) -> Mistake {
+    let place = settings.place(setting).clone();
+    Mistake {
+        field: place.name_of(setting),
+        place,
+        wrong,
+    }
+}
+
+fn part_of(settings: &Effective) -> Result<Part, Mistake> {
     let mut roles = settings.words(&ROLES);
     roles.sort_unstable();
     roles.dedup();

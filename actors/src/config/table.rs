@@ -144,7 +144,7 @@ settings! {
     /// Where the store listens for nodes.
     MESH_LISTEN = Setting::new(
         "mesh.listen", "FENCEPOST_MESH_LISTEN", Kind::Address, Preset::Unset("a free port; none in a process with all roles"),
-        "Where this node listens for others; loopback only. Without the store role a free port by default",
+        "Where this node listens for others; beyond loopback only with certificates. Without the store role a free port by default",
     ).flag("mesh-listen", "ADDRESS").serve_only();
     /// How long a silent node keeps its shards.
     MESH_SHARD_LEASE = Setting::new(
@@ -167,6 +167,21 @@ settings! {
         "mesh.secret", "FENCEPOST_MESH_SECRET", Kind::Secret, Preset::Unset("read from its file"),
         "What the nodes share, itself; only from the environment, and never shown. It wins over the file",
     ).serve_only();
+    /// The CA of the nodes.
+    MESH_CA = Setting::new(
+        "mesh.ca", "FENCEPOST_MESH_CA", Kind::Path, Preset::Unset("no certificates"),
+        "Certificate of the cell's CA; with --mesh-cert and --mesh-key nodes talk under TLS only. New files are taken up while the node runs",
+    ).flag("mesh-ca", "FILE").serve_only();
+    /// The node's certificate.
+    MESH_CERT = Setting::new(
+        "mesh.cert", "FENCEPOST_MESH_CERT", Kind::Path, Preset::Unset("no certificates"),
+        "Certificate of this node, made by fencepost certs node",
+    ).flag("mesh-cert", "FILE").serve_only();
+    /// Its key.
+    MESH_KEY = Setting::new(
+        "mesh.key", "FENCEPOST_MESH_KEY", Kind::Path, Preset::Unset("no certificates"),
+        "Key of this node's certificate; a file that not everyone can read",
+    ).flag("mesh-key", "FILE").serve_only();
     /// Attempts at once.
     WORKER_SLOTS = Setting::new(
         "worker.slots", "FENCEPOST_SLOTS", Kind::Number { min: 1, max: WORKER_SLOTS_MAX as u64 },

@@ -2,7 +2,11 @@
 //!
 //! Owns: the counters. Must never: decide anything. Next: `link.rs`.
 
+use fencepost_core::limits::REFUSAL_TELL_MS;
+use fencepost_core::time::{Monotonic, Span};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// One count.
 #[derive(Debug, Default)]
@@ -29,6 +33,8 @@ pub struct MeshCounts {
     pub closed: Count,
     /// Connections that ended before: refused, silent, or not of this protocol.
     pub refused: Count,
+    /// The same by reason, and when each was last told.
+    reasons: Mutex<BTreeMap<&'static str, (u64, Monotonic)>>,
     /// Frames that could not be read: too long, damaged, cut off, another version.
     pub unreadable: Count,
     /// Frames of another cell, process or connection.
@@ -43,4 +49,55 @@ pub struct MeshCounts {
     pub forbidden: Count,
     /// Messages dropped because too many waited.
     pub shed: Count,
+}
+
+/// Every reason that is counted by itself. What another node says beside them is one more: its words make no
+/// series of ours.
+const REASONS: &[&str] = &[
+    "bad-greeting",
+    "certificate-expired",
+    "certificate-invalid",
+    "certificate-missing",
+    "certificate-not-yet-valid",
+    "certificate-other-cell",
+    "certificate-other-node",
+    "certificate-refused",
+    "certificate-role",
+    "certificate-unknown-ca",
+    "ended",
+    "late",
+    "not-proven",
+    "other-cell",
+    "protocol-version",
+    "role-missing",
+    "role-taken",
+    "tls-failed",
+    "tls-not-served",
+    "tls-required",
+    "tls-version",
+    "unreadable",
+];
+
+impl MeshCounts {
+    /// Counts a connection that was not made; whether its reason has not been told for a while.
+    pub fn refuse(&self, code: &str, now: Monotonic) -> bool {
+        let known = REASONS.iter().find(|known| **known == code);
+        let reason = known.copied().unwrap_or("other");
+        self.refused.add();
+        metrics::counter!("fencepost_mesh_refused_total", "reason" => reason).increment(1);
+        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, told_at) = reasons.entry(reason).or_default();
+        *count += 1;
+        let is_news = *count == 1 || now.since(*told_at) >= Span::from_millis(REFUSAL_TELL_MS);
+        if is_news {
+            *told_at = now;
+        }
+        is_news
+    }
+
+    /// Connections that were not made for this reason.
+    pub fn refused_for(&self, reason: &str) -> u64 {
+        let reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        reasons.get(reason).map_or(0, |(count, _)| *count)
+    }
 }

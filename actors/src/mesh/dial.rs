@@ -4,14 +4,15 @@
 //! the other node's death. Next: `link.rs`, `greeting.rs`.
 
 use crate::chance::{draw_holder, draw_u64};
-use crate::mesh::MeshParts;
 use crate::mesh::frame::{
     Frame, FrameError, FrameKind, GREETING, Origin, PROTOCOL, PROTOCOL_OLDEST, read_frame, write_frame,
 };
 use crate::mesh::greeting::{Hello, RefusedGreeting, Welcome, is_proof, proof_of};
 use crate::mesh::link::{self, Link};
 use crate::mesh::peer::Peer;
-use crate::net::rt;
+use crate::mesh::wire::{self, Wire};
+use crate::mesh::{MeshParts, NodeFacts, Roles};
+use crate::net::{Stream, rt};
 use fencepost_core::limits::{GREETING_BYTES_MAX, GREETING_MS, REDIAL_MS, REDIAL_MS_MAX};
 use fencepost_core::time::Span;
 use fencepost_storage::wire::WireError;
@@ -19,7 +20,7 @@ use futures_util::future::{Either, select};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 /// Why a connection was not made.
@@ -34,6 +35,9 @@ pub enum DialError {
     /// The other node said no.
     #[error("refused: {0}")]
     Refused(#[from] RefusedGreeting),
+    /// This node said no, or the two cannot be sure of each other.
+    #[error("{0}")]
+    Unfit(RefusedGreeting),
     /// Its greeting cannot be read.
     #[error("the greeting cannot be read: {0}")]
     Greeting(#[from] WireError),
@@ -51,18 +55,44 @@ impl From<io::Error> for DialError {
     }
 }
 
+impl From<wire::WireError> for DialError {
+    fn from(error: wire::WireError) -> DialError {
+        match error {
+            wire::WireError::Ended(error) => error.into(),
+            wire::WireError::Refused(refused) => DialError::Unfit(refused),
+        }
+    }
+}
+
+impl DialError {
+    fn code(&self) -> &str {
+        match self {
+            DialError::Frame(error) => error.code(),
+            DialError::Late => "late",
+            DialError::Refused(refused) | DialError::Unfit(refused) => &refused.code,
+            DialError::NotProven => "not-proven",
+            DialError::Greeting(_) | DialError::NoGreeting => "bad-greeting",
+        }
+    }
+}
+
 /// A peer at this address, `host:port`, connected to from now on until it is closed.
 pub fn dial(parts: Arc<MeshParts>, address: String) -> Peer {
+    dial_for(parts, address, Roles::default())
+}
+
+/// The same, for a node that has these roles: nothing is sent to one that has not.
+pub fn dial_for(parts: Arc<MeshParts>, address: String, wanted: Roles) -> Peer {
     let peer = Peer::new(parts.clock.clone());
     let dialed = peer.clone();
-    rt::spawn(async move { keep(&parts, &dialed, &address).await });
+    rt::spawn(async move { keep(&parts, &dialed, (&address, wanted)).await });
     peer
 }
 
-async fn keep(parts: &Arc<MeshParts>, peer: &Peer, address: &str) {
+async fn keep(parts: &Arc<MeshParts>, peer: &Peer, (address, wanted): (&str, Roles)) {
     let (mut pause, mut told) = (REDIAL_MS, None);
     while !peer.shared.queue.is_closed() {
-        match connect(parts, address).await {
+        match connect(parts, (address, wanted)).await {
             Ok(link) => {
                 tracing::info!(address, node = %link.facts.node, "connected");
                 pause = REDIAL_MS;
@@ -70,7 +100,7 @@ async fn keep(parts: &Arc<MeshParts>, peer: &Peer, address: &str) {
                 tracing::info!(address, reason = %end, "connection ended");
             }
             Err(error) => {
-                parts.counts.refused.add();
+                parts.refuse(error.code());
                 let said = error.to_string();
                 // What does not mend itself is said once.
                 if !matches!(error, DialError::Frame(_) | DialError::Late) && told.as_ref() != Some(&said) {
@@ -86,21 +116,36 @@ async fn keep(parts: &Arc<MeshParts>, peer: &Peer, address: &str) {
     }
 }
 
-async fn connect(parts: &Arc<MeshParts>, address: &str) -> Result<Link<TcpStream>, DialError> {
+async fn connect(parts: &Arc<MeshParts>, (address, wanted): (&str, Roles)) -> Result<Link<Box<dyn Stream>>, DialError> {
     let connecting = async {
         let stream = TcpStream::connect(address).await?;
-        let _ = stream.set_nodelay(true);
-        greet(parts, stream).await
+        greet(parts, wire::dialed(parts, stream).await?, wanted).await
     };
     let late = parts.clock.sleep(Span::from_millis(GREETING_MS));
     match select(pin!(connecting), late).await {
+        Either::Left((Err(DialError::Frame(FrameError::Ended(error))), _)) => {
+            Err(wire::told_by(&error).map_or(error.into(), DialError::Unfit))
+        }
         Either::Left((made, _)) => made,
         Either::Right(((), _)) => Err(DialError::Late),
     }
 }
 
+/// Whether the listener is a node that this one looks for.
+fn check_listener(parts: &MeshParts, wire: &Wire, (said, wanted): (&NodeFacts, Roles)) -> Result<(), RefusedGreeting> {
+    if let Some(proven) = &wire.proven {
+        proven.check(said, parts.cell())?;
+    }
+    if said.roles.has_all(wanted) {
+        return Ok(());
+    }
+    let (node, roles) = (&said.node, said.roles);
+    let why = format!("the node there, {node}, has the roles {roles}, not {wanted}: check the address");
+    Err(RefusedGreeting::new("role-missing", why))
+}
+
 /// Greets over a connected stream.
-async fn greet<S: AsyncRead + AsyncWrite + Unpin>(parts: &Arc<MeshParts>, mut stream: S) -> Result<Link<S>, DialError> {
+async fn greet(parts: &Arc<MeshParts>, mut wire: Wire, wanted: Roles) -> Result<Link<Box<dyn Stream>>, DialError> {
     let hello = Hello {
         oldest: PROTOCOL_OLDEST,
         newest: PROTOCOL,
@@ -116,22 +161,23 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(parts: &Arc<MeshParts>, mut st
     };
     let mut out = Vec::new();
     write_frame(FrameKind::Hello, &origin, 0, &hello.encode(), &mut out);
-    stream.write_all(&out).await?;
-    stream.flush().await?;
-    let answer = read_frame(&mut stream, &parts.clock, GREETING_BYTES_MAX).await?;
+    wire.stream.write_all(&out).await?;
+    wire.stream.flush().await?;
+    let answer = read_frame(&mut wire.stream, &parts.clock, GREETING_BYTES_MAX).await?;
     let welcome = welcome_of(&answer)?;
     hello.check_cell(welcome.cell)?;
+    check_listener(parts, &wire, (&welcome.facts, wanted)).map_err(DialError::Unfit)?;
     if !(PROTOCOL_OLDEST..=PROTOCOL).contains(&welcome.version) {
         return Err(FrameError::Version(welcome.version).into());
     }
-    let proof = |who| proof_of(&parts.secret, who, &hello, (&welcome.nonce, welcome.link));
+    let proof = |who| proof_of(&wire.secret, who, &hello, (&welcome.nonce, welcome.link));
     if !is_proof(&welcome.proof, &proof("listener")) {
         return Err(DialError::NotProven);
     }
     out.clear();
     write_frame(FrameKind::Prove, &origin, 0, &proof("dialer"), &mut out);
-    stream.write_all(&out).await?;
-    stream.flush().await?;
+    wire.stream.write_all(&out).await?;
+    wire.stream.flush().await?;
     // From now on this node is of that cell, wherever the address may lead later.
     let cell = match welcome.cell {
         Some(theirs) => *parts.cell.get_or_init(|| theirs),
@@ -144,7 +190,7 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(parts: &Arc<MeshParts>, mut st
         link: welcome.link,
     };
     Ok(Link {
-        stream,
+        stream: wire.stream,
         ours: stamped(parts.facts.boot),
         theirs: stamped(welcome.facts.boot),
         facts: welcome.facts,

@@ -129,6 +129,18 @@ pub enum FrameError {
     Checksum,
 }
 
+impl FrameError {
+    /// A stable word for it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            FrameError::Ended(_) => "ended",
+            FrameError::Silent => "late",
+            FrameError::Version(_) => "protocol-version",
+            FrameError::NotOurs | FrameError::TooLong(_) | FrameError::Checksum => "unreadable",
+        }
+    }
+}
+
 /// Appends a frame to `out`.
 pub fn write_frame(kind: FrameKind, origin: &Origin, sequence: u64, payload: &[u8], out: &mut Vec<u8>) {
     let start = out.len();

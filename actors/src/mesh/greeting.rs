@@ -66,6 +66,15 @@ pub struct RefusedGreeting {
     pub why: String,
 }
 
+impl RefusedGreeting {
+    pub(crate) fn new(code: &str, why: impl Into<String>) -> RefusedGreeting {
+        RefusedGreeting {
+            code: code.to_owned(),
+            why: why.into(),
+        }
+    }
+}
+
 impl Hello {
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Takes connections of other nodes.
 //!
-//! Owns: greeting as a listener, and the bound on connections. Loopback only: beyond it a listener
-//! needs certificates. Must never: spend more on a stranger than a greeting. Next: `link.rs`.
+//! Owns: greeting as a listener, and the bound on connections. Beyond loopback a listener needs
+//! certificates. Must never: spend more on a stranger than a greeting. Next: `link.rs`.
 
 use crate::chance::{draw_holder, draw_u64};
 use crate::mesh::MeshParts;
@@ -9,7 +9,8 @@ use crate::mesh::frame::{FrameError, FrameKind, GREETING, Origin, read_frame, wr
 use crate::mesh::greeting::{Hello, RefusedGreeting, Welcome, is_proof, proof_of};
 use crate::mesh::link::{self, Link};
 use crate::mesh::peer::Peer;
-use crate::net::rt;
+use crate::mesh::wire::{self, Wire, WireError};
+use crate::net::{Stream, rt};
 use crate::problem::plain;
 use fencepost_core::limits::{GREETING_BYTES_MAX, GREETING_MS, LINK_ACCEPT_PAUSE_MS, LINK_COUNT_MAX};
 use fencepost_core::time::Span;
@@ -18,7 +19,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
@@ -35,7 +36,10 @@ pub struct MeshListener {
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Other machines could reach it.
-    #[error("nodes listen on a loopback address only, not on {0}: certificates are not supported yet")]
+    #[error(
+        "without certificates a node listens for others on a loopback address only, not on {0}: make certificates with \
+         'fencepost certs' and name them with --mesh-ca, --mesh-cert and --mesh-key"
+    )]
     Beyond(SocketAddr),
     /// In use, say.
     #[error("cannot listen on {address}: {}; another process may be there", plain(error))]
@@ -48,7 +52,7 @@ pub enum ListenError {
 }
 
 impl MeshListener {
-    /// Binds.
+    /// Binds, for connections without certificates.
     ///
     /// # Errors
     /// The address is not loopback, or cannot be bound.
@@ -57,6 +61,25 @@ impl MeshListener {
         if cfg!(not(madsim)) && !address.ip().is_loopback() {
             return Err(ListenError::Beyond(address));
         }
+        MeshListener::bind_anywhere(address).await
+    }
+
+    /// Binds for a node that may have a certificate.
+    ///
+    /// # Errors
+    /// It has none and the address is not loopback, or it cannot be bound.
+    #[cfg(not(madsim))]
+    pub async fn bind_for(
+        tls: Option<&Arc<crate::mesh::tls::MeshTls>>,
+        address: SocketAddr,
+    ) -> Result<MeshListener, ListenError> {
+        match tls {
+            Some(_) => MeshListener::bind_anywhere(address).await,
+            None => MeshListener::bind(address).await,
+        }
+    }
+
+    async fn bind_anywhere(address: SocketAddr) -> Result<MeshListener, ListenError> {
         let failed = |error| ListenError::Bind { address, error };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -100,23 +123,22 @@ impl MeshListener {
 }
 
 async fn take(parts: &Arc<MeshParts>, stream: TcpStream, mut stop: watch::Receiver<bool>, lone: &Arc<Semaphore>) {
-    let _ = stream.set_nodelay(true);
     let late = parts.clock.sleep(Span::from_millis(GREETING_MS));
-    let link = match select(pin!(greet(parts, stream)), late).await {
+    let greeting = async {
+        let wire = wire::accepted(parts, stream).await?;
+        greet(parts, wire).await
+    };
+    let link = match select(pin!(greeting), late).await {
         Either::Left((Ok(link), _)) => link,
-        Either::Left((Err(error), _)) => {
-            parts.counts.refused.add();
-            tracing::debug!(%error, "connection not taken");
-            return;
-        }
+        Either::Left((Err(error), _)) => return not_taken(parts, &error),
         Either::Right(((), _)) => {
-            parts.counts.refused.add();
+            parts.refuse("late");
             return;
         }
     };
     let _alone = if link.facts.roles.has_any(parts.lone) {
         let Ok(alone) = lone.clone().try_acquire_owned() else {
-            parts.counts.refused.add();
+            parts.refuse("role-taken");
             tracing::warn!(node = %link.facts.node, "refused: another node with its role is connected");
             return;
         };
@@ -147,24 +169,48 @@ enum GreetError {
     Refused(#[from] RefusedGreeting),
 }
 
+/// Counted each time, told now and then: strangers come as often as they like.
+fn not_taken(parts: &MeshParts, error: &GreetError) {
+    let code = match error {
+        GreetError::Frame(error) => error.code(),
+        GreetError::Refused(refused) => &refused.code,
+    };
+    match (parts.refuse(code), error) {
+        (true, GreetError::Refused(refused)) => tracing::warn!(code, why = refused.why, "a connection was refused"),
+        _ => tracing::debug!(%error, "connection not taken"),
+    }
+}
+
+impl From<WireError> for GreetError {
+    fn from(error: WireError) -> GreetError {
+        match error {
+            WireError::Ended(error) => error.into(),
+            WireError::Refused(refused) => refused.into(),
+        }
+    }
+}
+
 impl From<io::Error> for GreetError {
     fn from(error: io::Error) -> GreetError {
         GreetError::Frame(error.into())
     }
 }
 
-async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
-    parts: &Arc<MeshParts>,
-    mut stream: S,
-) -> Result<Link<S>, GreetError> {
-    let first = read_frame(&mut stream, &parts.clock, GREETING_BYTES_MAX).await?;
-    let (hello, version) = match judge(parts, first.kind, &first.payload) {
+async fn greet(parts: &Arc<MeshParts>, mut wire: Wire) -> Result<Link<Box<dyn Stream>>, GreetError> {
+    let stream = &mut wire.stream;
+    let first = read_frame(stream, &parts.clock, GREETING_BYTES_MAX).await?;
+    let proven = wire.proven.as_ref();
+    let judged = judge(parts, first.kind, &first.payload).and_then(|(hello, version)| {
+        proven.map_or(Ok(()), |proven| proven.check(&hello.facts, parts.cell()))?;
+        Ok((hello, version))
+    });
+    let (hello, version) = match judged {
         Ok(judged) => judged,
-        Err(refused) => return refuse(parts, &mut stream, refused).await,
+        Err(refused) => return refuse(parts, stream, refused).await,
     };
     let link = draw_u64(&*parts.chance);
     let nonce = draw_holder(&*parts.chance).0.to_be_bytes();
-    let proof = |who| proof_of(&parts.secret, who, &hello, (&nonce, link));
+    let proof = |who| proof_of(&wire.secret, who, &hello, (&nonce, link));
     let welcome = Welcome {
         version,
         cell: parts.cell(),
@@ -173,8 +219,8 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         nonce,
         proof: proof("listener"),
     };
-    say(parts, &mut stream, FrameKind::Welcome, &welcome.encode(), link).await?;
-    let answer = read_frame(&mut stream, &parts.clock, GREETING_BYTES_MAX).await?;
+    say(parts, stream, FrameKind::Welcome, &welcome.encode(), link).await?;
+    let answer = read_frame(stream, &parts.clock, GREETING_BYTES_MAX).await?;
     if answer.kind != FrameKind::Prove || !is_proof(&answer.payload, &proof("dialer")) {
         parts.counts.forbidden.add();
         let refused = RefusedGreeting {
@@ -191,25 +237,25 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         link,
     };
     Ok(Link {
-        stream,
+        stream: wire.stream,
         ours: stamped(parts.facts.boot),
         theirs: stamped(hello.facts.boot),
         facts: hello.facts,
     })
 }
 
-async fn refuse<S: AsyncWrite + Unpin, T>(
+async fn refuse<T>(
     parts: &Arc<MeshParts>,
-    stream: &mut S,
+    stream: &mut Box<dyn Stream>,
     refused: RefusedGreeting,
 ) -> Result<T, GreetError> {
     say(parts, stream, FrameKind::Refused, &refused.encode(), 0).await?;
     Err(refused.into())
 }
 
-async fn say<S: AsyncWrite + Unpin>(
+async fn say(
     parts: &Arc<MeshParts>,
-    stream: &mut S,
+    stream: &mut Box<dyn Stream>,
     kind: FrameKind,
     payload: &[u8],
     link: u64,

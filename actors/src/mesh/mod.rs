@@ -10,11 +10,15 @@ pub mod dial;
 pub mod envelope;
 pub mod frame;
 pub mod greeting;
+pub mod identity;
 pub mod link;
 pub mod listen;
 pub mod peer;
 mod queue;
 pub mod store_link;
+#[cfg(not(madsim))]
+pub mod tls;
+mod wire;
 
 use crate::chance::SharedChance;
 use crate::clock::SharedClock;
@@ -23,12 +27,18 @@ use envelope::ServiceId;
 use fencepost_core::name::Name;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 impl MeshParts {
     /// The cell, if this node knows it.
     pub fn cell(&self) -> Option<u128> {
         self.cell.get().copied()
+    }
+
+    /// Counts a connection that was not made; whether its reason has not been told for a while.
+    pub(crate) fn refuse(&self, code: &str) -> bool {
+        self.counts.refuse(code, self.clock.mono())
     }
 }
 
@@ -60,6 +70,28 @@ impl Roles {
         self.0 & of.0 != 0
     }
 
+    /// Each alone, with its word.
+    pub const WORDS: [(Roles, &str); 5] = [
+        (Roles::STORE, "store"),
+        (Roles::SCHEDULER, "scheduler"),
+        (Roles::WORKER, "worker"),
+        (Roles::GATEWAY, "gateway"),
+        (Roles::COORDINATOR, "coordinator"),
+    ];
+
+    /// Whether all of these are among them.
+    pub const fn has_all(self, of: Roles) -> bool {
+        self.0 & of.0 == of.0
+    }
+
+    /// From words with commas between them; one at least.
+    pub fn parse(text: &str) -> Option<Roles> {
+        text.split(',').try_fold(Roles::default(), |roles, word| {
+            let (role, _) = Roles::WORDS.iter().find(|(_, known)| *known == word)?;
+            Some(roles.with(*role))
+        })
+    }
+
     /// As a number, for messages.
     pub const fn bits(self) -> u8 {
         self.0
@@ -68,6 +100,14 @@ impl Roles {
     /// From a number; roles of later builds are left out.
     pub const fn from_bits(bits: u8) -> Roles {
         Roles(bits & Roles::ALL.0)
+    }
+}
+
+/// Their words with commas between them.
+impl fmt::Display for Roles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = Roles::WORDS.iter().filter(|(role, _)| self.has_any(*role));
+        f.write_str(&words.map(|(_, word)| *word).collect::<Vec<_>>().join(","))
     }
 }
 
@@ -115,8 +155,11 @@ pub struct MeshParts {
     /// The cell, once this node knows it: from its own store, or from the first node that told it. It stays
     /// in that cell.
     pub cell: OnceLock<u128>,
-    /// What the nodes of the cell share.
+    /// What the nodes of the cell share; not asked for under certificates.
     pub secret: MeshSecret,
+    /// This node's certificate: with one, no connection goes without, in either direction.
+    #[cfg(not(madsim))]
+    pub tls: Option<Arc<tls::MeshTls>>,
     /// Of nodes with one of these roles only one may be connected at a time.
     pub lone: Roles,
     /// Who this node is.

@@ -4,3 +4,9 @@
 //! hyper-util's own executor and timer (they panic in the simulator). Next: `rt` for the glue itself.
 
 pub mod rt;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A stream of bytes in both directions, secured or not.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}

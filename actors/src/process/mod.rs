@@ -3,6 +3,8 @@
 //! Owns: what only production's `main` may do. Must never: be used by the simulator. Next:
 //! `serve.rs`, `exit.rs`.
 
+#[cfg(not(madsim))]
+mod certificate;
 pub mod exit;
 pub mod fine_timer;
 #[cfg(not(madsim))]

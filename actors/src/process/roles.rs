@@ -9,10 +9,11 @@ use crate::clock::SharedClock;
 use crate::cluster::board::{BoardService, board_over};
 use crate::cluster::route::{RequestService, Router};
 use crate::mesh::counts::MeshCounts;
-use crate::mesh::dial::dial;
+use crate::mesh::dial::dial_for;
 use crate::mesh::envelope::{BOARD, REQUESTS, STORE, ServiceId};
 use crate::mesh::listen::MeshListener;
 use crate::mesh::store_link::{MeshStoreLink, StoreService};
+use crate::mesh::tls::MeshTls;
 use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
 use crate::net::rt;
 use crate::node::Neighbours;
@@ -40,15 +41,18 @@ const ASK_PAUSE: Span = Span::from_millis(STORE_START_PAUSE_MS);
 pub(super) struct Connections {
     pub(super) node: Name,
     pub(super) secret: MeshSecret,
+    pub(super) tls: Option<Arc<MeshTls>>,
     pub(super) clock: SharedClock,
     pub(super) chance: SharedChance,
 }
 
 impl Connections {
     fn parts(&self, cell: Option<u128>, roles: Roles, services: BTreeMap<ServiceId, Arc<dyn Service>>) -> MeshParts {
+        let named = || self.tls.as_ref().map(|tls| tls.kit().identity().cell);
         MeshParts {
-            cell: cell.map_or_else(OnceLock::new, OnceLock::from),
+            cell: cell.or_else(named).map_or_else(OnceLock::new, OnceLock::from),
             secret: self.secret.clone(),
+            tls: self.tls.clone(),
             lone: Roles::default(),
             facts: NodeFacts {
                 node: self.node.clone(),
@@ -61,6 +65,17 @@ impl Connections {
             counts: MeshCounts::default(),
         }
     }
+}
+
+/// What a process does that has no store.
+pub(super) const WITHOUT_STORE: Roles = Roles::SCHEDULER
+    .with(Roles::WORKER)
+    .with(Roles::GATEWAY)
+    .with(Roles::COORDINATOR);
+
+/// Under certificates nobody is asked for a secret: one that nobody knows.
+pub(super) fn no_secret(chance: &dyn Chance) -> MeshSecret {
+    MeshSecret::of(&format!("{:x} {:x}", draw_holder(chance).0, draw_holder(chance).0))
 }
 
 /// The file in the store's folder that holds what the nodes of the cell share.
@@ -84,8 +99,8 @@ pub(super) fn read_secret(file: &Path) -> Result<MeshSecret, Refused> {
 }
 
 /// Where this node listens for others.
-pub(super) async fn bind_mesh(listen: SocketAddr) -> Result<MeshListener, Refused> {
-    let bound = MeshListener::bind(listen).await;
+pub(super) async fn bind_mesh(tls: Option<&Arc<MeshTls>>, listen: SocketAddr) -> Result<MeshListener, Refused> {
+    let bound = MeshListener::bind_for(tls, listen).await;
     bound.map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))
 }
 
@@ -141,12 +156,8 @@ pub(super) async fn reach_store(
 ) -> Result<Option<Reached>, Refused> {
     let requests = Arc::new(RequestService::default());
     let service: Arc<dyn Service> = requests.clone();
-    let roles = Roles::SCHEDULER
-        .with(Roles::WORKER)
-        .with(Roles::GATEWAY)
-        .with(Roles::COORDINATOR);
-    let parts = Arc::new(connections.parts(None, roles, BTreeMap::from([(REQUESTS, service)])));
-    let peer = dial(parts.clone(), address.to_owned());
+    let parts = Arc::new(connections.parts(None, WITHOUT_STORE, BTreeMap::from([(REQUESTS, service)])));
+    let peer = dial_for(parts.clone(), address.to_owned(), Roles::STORE);
     let store = RemoteStore::new(Arc::new(MeshStoreLink(peer.clone())));
     let mut is_told = false;
     loop {

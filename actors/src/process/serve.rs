@@ -8,7 +8,8 @@ use crate::api::token::{TokenDigest, read_or_make_token, token_text};
 use crate::chance::{Chance, SharedChance, SystemChance, draw_u64};
 use crate::clock::{SharedClock, SystemClock};
 use crate::gateway::Gateway;
-use crate::mesh::MeshSecret;
+use crate::mesh::tls::{MeshTls, TlsFiles};
+use crate::mesh::{MeshSecret, Roles};
 use crate::node::notes::Notes;
 use crate::node::{Neighbours, Node, NodeConfig, NodeParts, join_node, run_node};
 use crate::problem::plain;
@@ -16,7 +17,7 @@ use crate::process::notify::Manager;
 use crate::process::roles::{self, Connections};
 use crate::process::say::say;
 use crate::process::signals::Signals;
-use crate::process::{exit, panics, samples, threads};
+use crate::process::{certificate, exit, panics, samples, threads};
 use crate::shell::fetch::SharedStore;
 use crate::shell::shard_actor::Ending;
 use crate::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
@@ -42,6 +43,8 @@ pub struct ServeOptions {
     pub folder: Option<PathBuf>,
     /// What this process does, and where the rest is.
     pub part: Part,
+    /// This node's certificate for connections between nodes; with one they are under TLS.
+    pub mesh_tls: Option<TlsFiles>,
     /// What the nodes of the cell share, where the environment names it; else it is in a file.
     pub mesh_secret: Option<MeshSecret>,
     /// Where the API listens; loopback only.
@@ -135,9 +138,11 @@ async fn open_part(
     chance: &SharedChance,
     signals: &mut Signals,
 ) -> Result<Option<Opened>, Refused> {
+    let tls = load_certificate(options, clock)?;
     let connections = |secret| Connections {
         node: options.node.name.clone(),
         secret,
+        tls: tls.clone(),
         clock: clock.clone(),
         chance: chance.clone(),
     };
@@ -145,7 +150,7 @@ async fn open_part(
     match options.part.clone() {
         Part::Whole => {
             let listening = bind_api(options).await.map_err(told)?;
-            let (store, cell) = open_store(options, clock, &**chance)?;
+            let (store, cell) = open_store(options, clock, &**chance, None)?;
             Ok(Some(Opened {
                 listening,
                 store,
@@ -155,18 +160,17 @@ async fn open_part(
             }))
         }
         Part::Store(listen, lease) => {
-            let listener = roles::bind_mesh(listen).await.map_err(told)?;
-            let opened = open_store(options, clock, &**chance)?;
-            let folder = options.folder.as_deref().unwrap_or(Path::new("."));
-            let connections = connections(shared_secret(options, || roles::make_secret(folder, &**chance))?);
+            let listener = roles::bind_mesh(tls.as_ref(), listen).await.map_err(told)?;
+            let opened = open_store(options, clock, &**chance, tls.as_ref())?;
+            let connections = connections(shared_secret(options, &**chance)?);
             roles::serve_store(&connections, opened, (listener, lease), signals).await?;
             Ok(None)
         }
-        Part::WithoutStore(address, secret, listen) => {
-            let connections = connections(shared_secret(options, || roles::read_secret(&secret))?);
+        Part::WithoutStore(address, _, listen) => {
+            let connections = connections(shared_secret(options, &**chance)?);
             // Only tried: nobody is kept waiting while the store is looked for.
             drop(bind_api(options).await?);
-            let at = (address.as_str(), roles::bind_mesh(listen).await?);
+            let at = (address.as_str(), roles::bind_mesh(tls.as_ref(), listen).await?);
             let Some(reached) = roles::reach_store(&connections, at, signals).await? else {
                 return Ok(None);
             };
@@ -185,6 +189,8 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     let mut signals = Signals::listen().map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
     let chance: SharedChance = Arc::new(SystemChance);
     let clock: SharedClock = Arc::new(SystemClock::with_fine_timer());
+    // Before the first connection, so that what is refused is counted.
+    let render = metrics::install();
     let Some(opened) = open_part(&options, &clock, &chance, &mut signals).await? else {
         return Ok(());
     };
@@ -193,7 +199,6 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     let address = listening.address();
     options.targets = options.targets.with_own_ports([address.port()]);
     make_token_folder(&options)?;
-    let render = metrics::install();
     // It waits for as long as the store is away; a signal is heard meanwhile.
     let reached = (opened.store, opened.cell, opened.neighbours);
     let starting = Box::pin(start_node(&options, reached, clock.clone(), chance.clone()));
@@ -215,11 +220,8 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
         manager.feed(clock.clone(), move || gateway.shards_answer());
     }
     let becoming = Box::pin(become_ready(&options, &node, address, manager.as_ref()));
-    let early = match select(becoming, Box::pin(signals.next())).await {
-        Either::Left(((), _)) => false,
-        Either::Right(((), _)) => true,
-    };
-    if !early {
+    let is_early = matches!(select(becoming, Box::pin(signals.next())).await, Either::Right(_));
+    if !is_early {
         signals.next().await;
     }
     crate::net::rt::spawn_local(signals.end_on_next());
@@ -243,7 +245,7 @@ fn better_word(refused: Refused, options: &ServeOptions, clock: &SharedClock, ch
         .folder
         .as_deref()
         .is_some_and(|folder| !matches!(glance(folder), Ok(None)));
-    match has_store.then(|| open_store(options, clock, chance)) {
+    match has_store.then(|| open_store(options, clock, chance, None)) {
         Some(Err(of_store)) => of_store,
         Some(Ok(_)) | None => refused,
     }
@@ -254,12 +256,27 @@ async fn bind_api(options: &ServeOptions) -> Result<Listening, Refused> {
     bound.map_err(|refusal| Refused::of(exit::LISTEN_REFUSED, &refusal))
 }
 
-/// What the nodes share: as it was given, or from its file.
-fn shared_secret(
-    options: &ServeOptions,
-    from_file: impl FnOnce() -> Result<MeshSecret, Refused>,
-) -> Result<MeshSecret, Refused> {
-    options.mesh_secret.clone().map_or_else(from_file, Ok)
+/// The certificate of this process, where it talks to others and has one.
+fn load_certificate(options: &ServeOptions, clock: &SharedClock) -> Result<Option<Arc<MeshTls>>, Refused> {
+    let roles = match options.part {
+        Part::Whole => return Ok(None),
+        Part::Store(..) => Roles::STORE,
+        Part::WithoutStore(..) => roles::WITHOUT_STORE,
+    };
+    certificate::load(options.mesh_tls.as_ref(), (&options.node.name, roles), clock)
+}
+
+/// What the nodes share: as it was given, or in its file; nothing where certificates tell them apart.
+fn shared_secret(options: &ServeOptions, chance: &dyn Chance) -> Result<MeshSecret, Refused> {
+    match (&options.mesh_tls, &options.mesh_secret, &options.part) {
+        (Some(_), ..) | (None, None, Part::Whole) => Ok(roles::no_secret(chance)),
+        (None, Some(given), _) => Ok(given.clone()),
+        (None, None, Part::WithoutStore(_, file, _)) => roles::read_secret(file),
+        (None, None, Part::Store(..)) => {
+            let folder = options.folder.as_deref().unwrap_or(Path::new("."));
+            roles::make_secret(folder, chance)
+        }
+    }
 }
 
 /// Stops a node that was told to while it started: what it began is put in order where the store lets it.
@@ -299,6 +316,7 @@ fn open_store(
     options: &ServeOptions,
     clock: &SharedClock,
     chance: &dyn Chance,
+    tls: Option<&Arc<MeshTls>>,
 ) -> Result<(SharedStore, u128), Refused> {
     let draw = || (u128::from(draw_u64(chance)) << 64) | u128::from(draw_u64(chance));
     let ticking = Arc::new(StoreTicks(clock.clone()));
@@ -309,7 +327,8 @@ fn open_store(
     };
     let fresh = NewStore {
         store: draw(),
-        cell: draw(),
+        // The CA was made for a cell: a new store becomes that one.
+        cell: tls.map_or_else(draw, |tls| tls.kit().identity().cell),
     };
     let settings = Options::new(fresh, ticking).on_broken(store_broke);
     #[cfg(feature = "test-switches")]
@@ -322,6 +341,7 @@ fn open_store(
         Refused::new(exit::STORE_REFUSED, why)
     })?;
     let cell = store.identity().cell;
+    certificate::check_cell(tls, cell)?;
     Ok((Arc::new(store), cell))
 }
 

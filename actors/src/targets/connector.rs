@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use fencepost_core::limits::{CONNECT_MS, CONNECT_TRIES_MAX, RESOLVED_ADDRESS_COUNT_MAX};
 use futures_util::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::address::AddressPolicy;
@@ -35,8 +34,7 @@ impl Resolve for SystemResolver {
 }
 
 /// A stream to a checked peer.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+pub use crate::net::Stream;
 
 /// Why there is no connection. In every case no byte of the request has left.
 #[derive(Debug, thiserror::Error)]

@@ -62,6 +62,23 @@ fn describe() {
         "Rows that could not be read, by shard."
     );
     describe_counter!(
+        "fencepost_mesh_refused_total",
+        "Connections between nodes that were not made, by reason."
+    );
+    describe_gauge!(
+        "fencepost_mesh_certificate_expires_timestamp_seconds",
+        metrics::Unit::Seconds,
+        "When this node's certificate ends."
+    );
+    describe_gauge!(
+        "fencepost_mesh_certificate_stale",
+        "1 while new certificate files are no good and the ones before go on, else 0."
+    );
+    describe_counter!(
+        "fencepost_mesh_certificate_looks_total",
+        "New certificate files by what became of them, taken or kept out."
+    );
+    describe_counter!(
         "fencepost_audit_faults_total",
         "Faults that the auditor found in histories."
     );

@@ -31,6 +31,11 @@ fn a_crontab_is_imported_and_watched_as_the_guide_shows() {
 }
 
 #[test]
+fn certificates_are_made_and_used_as_the_guide_says() {
+    run::run_guide("certificates.md", &[]);
+}
+
+#[test]
 fn settings_are_checked_and_shown_as_the_guide_says() {
     run::run_guide("config.md", &[]);
 }

@@ -69,6 +69,7 @@ pub fn parts(cell: Option<u128>, facts: NodeFacts, services: &[(ServiceId, Arc<d
     MeshParts {
         cell: cell.map_or_else(OnceLock::new, OnceLock::from),
         secret: MeshSecret::of("secret"),
+        tls: None,
         lone: Roles::default(),
         facts,
         clock: Arc::new(SystemClock::new()) as SharedClock,

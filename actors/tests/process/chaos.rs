@@ -5,6 +5,7 @@
 //! the sink's. Next: `cluster.rs`, `kill/` for one server.
 
 use crate::api::Api;
+use crate::certs::secured;
 use crate::pace::{self, until};
 use crate::server::{Place, Server};
 use crate::sink::{Guarded, Say, Sink};
@@ -66,7 +67,7 @@ struct Cell {
 impl Cell {
     fn start() -> Cell {
         let folder = tempfile::tempdir().unwrap();
-        let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap());
+        let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap(), true);
         let effects = Arc::new(Effects::default());
         let (guarded, noted) = (Guarded::new(), effects.clone());
         let sink = Sink::start(move |arrival| {
@@ -101,20 +102,10 @@ impl Cell {
     }
 
     fn place(&self, number: usize) -> Place {
-        let secret = self.folder.path().join("store/mesh-secret").display().to_string();
-        let (at, node) = (self.at.to_string(), format!("node-{number}"));
-        let words = [
-            "--roles",
-            ROLES,
-            "--store-at",
-            &at,
-            "--mesh-secret",
-            &secret,
-            "--node",
-            &node,
-        ];
-        let leases = ["--lease", "1s"];
-        Place::new(&words.into_iter().chain(leases).collect::<Vec<_>>())
+        let at = self.at.to_string();
+        let shown = secured(self.folder.path(), &format!("node-{number}"), ROLES);
+        let words = ["--roles", ROLES, "--store-at", &at, "--lease", "1s"].into_iter();
+        Place::new(&words.chain(shown.iter().map(String::as_str)).collect::<Vec<_>>())
     }
 
     fn kill(&mut self, victim: usize) {
@@ -125,7 +116,7 @@ impl Cell {
     fn start_again(&mut self, victim: usize) {
         match self.places.get_mut(victim) {
             Some(place) => self.nodes[victim] = Some(place.spawn()),
-            None => self.store = Some(store_on(self.folder.path(), self.at).0),
+            None => self.store = Some(store_on(self.folder.path(), self.at, true).0),
         }
     }
 

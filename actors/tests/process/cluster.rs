@@ -4,6 +4,7 @@
 //! `../../src/cluster/`, `split.rs` for a cell of two.
 
 use crate::api::Api;
+use crate::certs::secured;
 use crate::pace::{until, until_true};
 use crate::server::{Place, Server};
 use crate::sink::{Guarded, Say, Sink};
@@ -28,7 +29,7 @@ struct Cell {
 impl Cell {
     fn start() -> Cell {
         let folder = tempfile::tempdir().unwrap();
-        let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap());
+        let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap(), true);
         let applied: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
         let (guarded, effects) = (Guarded::new(), applied.clone());
         let sink = Sink::start(move |arrival| {
@@ -47,18 +48,9 @@ impl Cell {
     }
 
     fn place(&self, node: &str) -> Place {
-        let secret = self.folder.path().join("store/mesh-secret").display().to_string();
-        Place::new(&[
-            "--roles",
-            ROLES,
-            "--store-at",
-            &self.at,
-            "--mesh-secret",
-            &secret,
-            "--node",
-            node,
-        ])
-        .telling("info")
+        let shown = secured(self.folder.path(), node, ROLES);
+        let words = ["--roles", ROLES, "--store-at", &self.at].into_iter();
+        Place::new(&words.chain(shown.iter().map(String::as_str)).collect::<Vec<_>>()).telling("info")
     }
 
     /// Makes a job under a key until it is acknowledged.

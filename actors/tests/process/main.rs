@@ -11,6 +11,7 @@
 )]
 
 mod broken;
+mod certs;
 mod chaos;
 mod closed_shard;
 mod cluster;
@@ -33,6 +34,7 @@ mod story;
 mod support;
 #[cfg(feature = "test-switches")]
 mod switched;
+mod unsure;
 mod worker_killer;
 
 use support::{api, pace, server, sink};

@@ -4,6 +4,7 @@
 //! without processes.
 
 use crate::api::Api;
+use crate::certs::secured;
 use crate::pace::{self, until, until_true};
 use crate::server::{Place, Server};
 use crate::sink::{Guarded, Say, Sink};
@@ -33,8 +34,9 @@ use tokio::sync::watch;
 
 pub const ROLES: &str = "scheduler,worker,gateway,coordinator";
 
-/// A store process below a folder, with a shard lease of one second, and its address.
-pub fn store_on(folder: &Path, listen: SocketAddr) -> (Server, SocketAddr) {
+/// A store process below a folder, with a shard lease of one second, and its address; under a certificate or by the
+/// secret that it makes.
+pub fn store_on(folder: &Path, listen: SocketAddr, is_secured: bool) -> (Server, SocketAddr) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
     command.args([
         "serve",
@@ -47,6 +49,9 @@ pub fn store_on(folder: &Path, listen: SocketAddr) -> (Server, SocketAddr) {
         "--mesh-listen",
     ]);
     command.arg(listen.to_string()).arg("--data").arg(folder.join("store"));
+    if is_secured {
+        command.args(secured(folder, "store", "store"));
+    }
     Server::start_store(command, folder.join("store-said"))
 }
 
@@ -55,6 +60,7 @@ struct Split {
     folder: tempfile::TempDir,
     store: Option<Server>,
     at: SocketAddr,
+    is_secured: bool,
     place: Place,
     sink: Sink,
     applied: Arc<Mutex<Vec<String>>>,
@@ -62,18 +68,22 @@ struct Split {
 }
 
 impl Split {
+    /// Under certificates.
     fn start() -> Split {
+        Split::start_as(true)
+    }
+
+    fn start_as(is_secured: bool) -> Split {
         let folder = tempfile::tempdir().unwrap();
-        let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap());
+        let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap(), is_secured);
         let secret = folder.path().join("store/mesh-secret").display().to_string();
-        let place = Place::new(&[
-            "--roles",
-            ROLES,
-            "--store-at",
-            &at.to_string(),
-            "--mesh-secret",
-            &secret,
-        ]);
+        let shown = match is_secured {
+            true => secured(folder.path(), "local", ROLES),
+            false => vec!["--mesh-secret".to_owned(), secret],
+        };
+        let at_text = at.to_string();
+        let words = ["--roles", ROLES, "--store-at", &at_text].into_iter();
+        let place = Place::new(&words.chain(shown.iter().map(String::as_str)).collect::<Vec<_>>());
         let guarded = Guarded::new();
         let (applied, is_slow) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
         let (effects, slow) = (applied.clone(), is_slow.clone());
@@ -90,6 +100,7 @@ impl Split {
             folder,
             store: Some(store),
             at,
+            is_secured,
             place,
             sink,
             applied,
@@ -102,7 +113,7 @@ impl Split {
     }
 
     fn start_store(&mut self) {
-        let (store, at) = store_on(self.folder.path(), self.at);
+        let (store, at) = store_on(self.folder.path(), self.at, self.is_secured);
         assert_eq!(at, self.at);
         self.store = Some(store);
     }
@@ -252,15 +263,12 @@ fn f11_a_node_that_outlives_a_restore_of_its_store_starts_anew() {
     let store = split.folder.path().join("store");
     for (what, from, to) in [("backup", &store, &backup), ("restore", &backup, &store)] {
         if what == "restore" {
-            let secret = std::fs::read(store.join("mesh-secret")).unwrap();
             std::fs::rename(&store, split.folder.path().join("lost")).unwrap();
-            std::fs::write(split.folder.path().join("secret"), secret).unwrap();
         }
         let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
         let done = command.args(["store", what]).arg(from).arg(to).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
-    std::fs::copy(split.folder.path().join("lost/mesh-secret"), store.join("mesh-secret")).unwrap();
     split.start_store();
     until_true("the first commit to a shard shows it", || {
         let _ = api.call("POST", "/v1/jobs", &[], Some(&split.job()));
@@ -277,7 +285,7 @@ fn f11_a_node_that_outlives_a_restore_of_its_store_starts_anew() {
 
 #[test]
 fn a_second_node_of_a_name_and_a_stranger_are_not_let_in() {
-    let mut split = Split::start();
+    let mut split = Split::start_as(false);
     let server = split.place.start();
     let at = split.at.to_string();
     let secret = split.folder.path().join("store/mesh-secret").display().to_string();
@@ -354,6 +362,7 @@ fn mute_store(secret: MeshSecret) -> (SocketAddr, Arc<AtomicUsize>) {
     let parts = MeshParts {
         cell: OnceLock::from(1),
         secret,
+        tls: None,
         lone: Roles::default(),
         facts: NodeFacts {
             node: Name::new("mute").unwrap(),
@@ -419,17 +428,4 @@ fn roles_that_do_not_go_together_are_refused_with_a_place_and_a_hint() {
         .unwrap();
     let said = String::from_utf8_lossy(&told.stderr).into_owned();
     assert!(told.status.code() == Some(2) && said.contains("--store-at"), "{said}");
-    let beyond = ["serve", "--roles", "store", "--mesh-listen", "0.0.0.0:0", "--data"];
-    let folder = tempfile::tempdir().unwrap();
-    let told = Command::new(env!("CARGO_BIN_EXE_fencepost"))
-        .args(beyond)
-        .arg(folder.path().join("store"))
-        .output()
-        .unwrap();
-    assert_eq!(
-        told.status.code(),
-        Some(73),
-        "{}",
-        String::from_utf8_lossy(&told.stderr)
-    );
 }

@@ -10,7 +10,7 @@ use fencepost::clock::SharedClock;
 use fencepost::cluster::board::{BoardService, board_over};
 use fencepost::cluster::route::{RequestService, Router};
 use fencepost::mesh::counts::MeshCounts;
-use fencepost::mesh::dial::dial;
+use fencepost::mesh::dial::dial_for;
 use fencepost::mesh::envelope::{BOARD, REQUESTS, STORE};
 use fencepost::mesh::listen::MeshListener;
 use fencepost::mesh::store_link::{MeshStoreLink, StoreService};
@@ -110,7 +110,7 @@ pub async fn reach(
     let service: Arc<dyn Service> = requests.clone();
     let services = BTreeMap::from([(REQUESTS, service)]);
     let parts = Arc::new(mesh_parts(world, clock.clone(), (node, life), roles, services));
-    let peer = dial(parts.clone(), format!("{STORE_IP}:{STORE_PORT}"));
+    let peer = dial_for(parts.clone(), format!("{STORE_IP}:{STORE_PORT}"), Roles::STORE);
     let store = RemoteStore::new(Arc::new(MeshStoreLink(peer.clone())));
     while store.ask_facts().await.is_err() {
         clock.sleep(Span::from_millis(200)).await;

@@ -26,6 +26,16 @@ pub const CALLS_IN_WORK_MAX: usize = 128;
 pub const LINK_COUNT_MAX: usize = 1_024;
 /// Bytes of a frame before its sender has proved where it belongs.
 pub const GREETING_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a file with certificates or a key for connections between nodes.
+pub const MESH_FILE_BYTES_MAX: u64 = 256 << 10;
+/// Pause between two looks at these files.
+pub const MESH_FILES_LOOK_MS: u64 = 5_000;
+/// Days before its end from which a certificate is worth a warning.
+pub const CERTIFICATE_WARN_DAYS: u64 = 14;
+/// Days of a certificate that is made here, at most.
+pub const CERTIFICATE_DAYS_MAX: u64 = 36_500;
+/// Time in which a reason for refusing a connection is told once.
+pub const REFUSAL_TELL_MS: u64 = 60_000;
 /// Time for a store call to another node, its wait for a connection included.
 pub const STORE_CALL_MS: u64 = 1_500;
 /// Keys of one read from a store on another node.
