@@ -2,6 +2,7 @@
 //!
 //! Owns: the CAs and files of these tests. Next: `tls_strangers.rs` (what is no node at all).
 
+use crate::hand_clock::HandClock;
 use crate::pair::{CELL, ECHO, Echo, Listening, facts, listen, parts};
 use fencepost::clock::{Clock, SharedClock, SystemClock};
 use fencepost::mesh::dial::{dial, dial_for};
@@ -13,6 +14,7 @@ use fencepost::mesh::tls::make::{Made, Validity, make_ca, make_node};
 use fencepost::mesh::tls::{Looked, MeshTls, TlsFiles};
 use fencepost::mesh::{MeshParts, Roles};
 use fencepost::process::serve::StoreTicks;
+use fencepost_core::limits::MESH_FILES_LOOK_MS;
 use fencepost_core::name::Name;
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_storage::model::ModelStore;
@@ -380,4 +382,41 @@ async fn a_ca_that_is_no_longer_trusted_shuts_out_what_it_issued() {
     let peer = dial(node.clone(), listening.address.to_string());
     until(|| listening.parts.counts.refused_for("certificate-unknown-ca") > 0).await;
     peer.close();
+}
+
+/// Sleeps by hand; its wall is the machine's.
+struct ByHand(Arc<HandClock>);
+
+impl Clock for ByHand {
+    fn wall(&self) -> i64 {
+        SystemClock::new().wall()
+    }
+
+    fn mono(&self) -> Monotonic {
+        self.0.mono()
+    }
+
+    fn sleep(&self, span: Span) -> BoxFuture<'static, ()> {
+        self.0.sleep(span)
+    }
+}
+
+#[tokio::test]
+async fn a_node_at_work_finds_new_files_by_itself() {
+    let (ca, hand) = (Ca::new(CELL), Arc::new(HandClock::default()));
+    let files = ca.files("a", Roles::SCHEDULER);
+    let tls = Arc::new(MeshTls::load(files.clone(), Arc::new(ByHand(hand.clone()))).unwrap());
+    let watched = tls.clone();
+    tokio::spawn(async move { watched.watch().await });
+    let before = tls.kit().expires_at();
+    for turn in 0..2 {
+        until(|| hand.sleepers() == 1).await;
+        match turn {
+            0 => put(&files.cert, "half a file", 0o644),
+            _ => drop(ca.write("a", Roles::SCHEDULER, Validity::days(now(), 30), &ca.made.cert)),
+        }
+        assert_eq!(tls.kit().expires_at(), before, "nobody has looked yet");
+        hand.advance(Span::from_millis(MESH_FILES_LOOK_MS));
+    }
+    until(|| tls.kit().expires_at() > before).await;
 }

@@ -166,3 +166,28 @@ fn a_node_without_a_certificate_does_not_reach_a_store_under_one() {
     until_true("and so is the store's log", || store.said().contains("tls-required"));
     assert!(!node.said().contains(" on http://"));
 }
+
+#[test]
+fn a_store_at_work_keeps_its_certificate_when_new_files_are_no_good_and_takes_up_good_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap(), true);
+    let cert = folder.path().join("certs-store/node.pem");
+    let good = std::fs::read(&cert).unwrap();
+    std::fs::write(&cert, &good[..good.len() / 2]).unwrap();
+    until_true("it says that it keeps the one before", || {
+        store.said().contains("the certificate before goes on")
+    });
+    let words = secured(folder.path(), "n", ROLES);
+    let at = at.to_string();
+    let words = ["--roles", ROLES, "--store-at", &at]
+        .into_iter()
+        .chain(words.iter().map(String::as_str));
+    let mut place = Place::new(&words.collect::<Vec<_>>());
+    let mut node = place.start();
+    let page = node.api().call("GET", "/metrics", &[], None).unwrap().body.to_string();
+    assert!(
+        page.contains("fencepost_mesh_certificate_expires_timestamp_seconds"),
+        "{page}"
+    );
+    assert_eq!(node.stop(), Some(0));
+}
