@@ -114,6 +114,8 @@ pub enum LeaseInput {
         /// What.
         items: Vec<(JobId, Token)>,
     },
+    /// The way to this worker broke: its offer that waits would be granted to nobody. Its leases go on.
+    WorkerUnreached(WorkerId),
     /// A page of the ready range, asked for by `LoadReady`.
     ReadyLoaded {
         /// The class.

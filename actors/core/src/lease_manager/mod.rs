@@ -177,6 +177,7 @@ impl LeaseManager {
             LeaseInput::Begin { worker, id, token } => self.on_begin(worker, id, token, out),
             LeaseInput::Outcomes { worker, items } => self.on_outcomes(now, worker, items, out),
             LeaseInput::HandBack { worker, items } => self.on_hand_back(now, worker, items, out),
+            LeaseInput::WorkerUnreached(worker) => self.waiting_offers.drop_of(&worker),
             LeaseInput::ReadyLoaded {
                 class,
                 rows,

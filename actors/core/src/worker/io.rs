@@ -88,6 +88,9 @@ pub enum WorkerInput {
     },
     /// A message to a shard could not be delivered; offers and begins to it are to be sent again.
     ShardAway(ShardId),
+    /// The shard's owner can be reached: a connection was made, the shard moved, or an owner has opened it. What
+    /// it has not answered is sent again now; a hint, for timers send it anyway.
+    ShardHere(ShardId),
     /// Take no new work, finish or hand back what is there.
     Drain,
     /// Drain limit reached: hand back or abandon what is left.

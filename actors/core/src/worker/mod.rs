@@ -3,7 +3,8 @@
 //! Owns: one node's slots. Must never: run a target itself, keep anything durable, or start an
 //! attempt that it has handed back (or the other way round). One step costs what its message and
 //! the due timers cost, not what is held. Next: `io.rs`, then `offers.rs` (asking for work),
-//! `grants.rs` (taking it), `leases.rs` (keeping it), `outcomes.rs` (reporting), `drain.rs`.
+//! `grants.rs` (taking it), `leases.rs` (keeping it), `outcomes.rs` (reporting), `here.rs` (an owner that is
+//! reached again), `drain.rs`.
 
 mod apart;
 mod book;
@@ -11,6 +12,7 @@ mod check;
 mod config;
 mod drain;
 mod grants;
+mod here;
 pub mod io;
 mod leases;
 mod offers;
@@ -115,6 +117,7 @@ impl WorkerMachine {
             WorkerInput::Recorded { from, items } => self.on_recorded(now, from, &items, effects),
             WorkerInput::Reconcile { from, items } => self.on_reconcile(now, from, &items, effects),
             WorkerInput::ShardAway(shard) => self.on_shard_away(now, shard),
+            WorkerInput::ShardHere(shard) => self.on_shard_here(now, shard, effects),
             WorkerInput::Drain => self.on_drain(now, effects),
             WorkerInput::DrainExpired => self.on_drain_expired(now, effects),
             WorkerInput::Tick => {}

@@ -101,6 +101,18 @@ impl WorkerMachine {
         }
     }
 
+    /// Sends all of it, and waits for the shortest time again.
+    pub(super) fn send_outcomes_soon(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
+        let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
+            return;
+        };
+        book.outcome_retry = RETRY_FIRST;
+        let retry_at = (!book.done.is_empty()).then_some(now + RETRY_FIRST);
+        self.timers
+            .move_to(&mut book.outcomes_at, retry_at, Timer::Outcomes(shard));
+        self.send_outcomes(now, shard, effects);
+    }
+
     /// What was sent and not recorded for a while goes out again, later and later while nothing is
     /// heard at all.
     pub(super) fn on_outcomes_due(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
@@ -184,6 +196,17 @@ impl WorkerMachine {
                 .move_to(&mut book.hand_backs_at, again_at, Timer::HandBacks(shard));
         }
         effects.push(WorkerEffect::SendHandBack { shard, items });
+    }
+
+    /// As if none of them had been sent.
+    pub(super) fn hand_back_again(&mut self, now: Monotonic, shard: ShardId, effects: &mut Vec<WorkerEffect>) {
+        let Some(book) = self.books.get_mut(usize::from(shard.0)) else {
+            return;
+        };
+        book.hand_backs.values_mut().for_each(|sends| *sends = 0);
+        self.timers
+            .move_to(&mut book.hand_backs_at, None, Timer::HandBacks(shard));
+        self.on_hand_backs_due(now, shard, effects);
     }
 
     /// A lost hand-back costs the job an attempt, so it is sent until the newest owner has answered: taken

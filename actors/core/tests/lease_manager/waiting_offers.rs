@@ -205,3 +205,19 @@ fn waiting_offers_are_served_in_turn_and_only_for_their_queues() {
     assert_eq!(served.iter().filter(|worker| **worker == b).count(), 2);
     leases.check();
 }
+
+#[test]
+fn f14_a_worker_that_cannot_be_reached_is_granted_nothing_and_keeps_its_leases() {
+    let (mut leases, gone, other) = (Leases::new(), worker("a", 1), worker("b", 1));
+    leases.create(item(1, spec())).unwrap();
+    assert_eq!(leases.offer(&gone, 1).len(), 1);
+    assert!(wait(&mut leases, &gone, 50, 4, &[]));
+    leases.step(LeaseInput::WorkerUnreached(gone.clone()));
+    leases.create(item(2, spec())).unwrap();
+    assert!(grants(&mut leases).is_empty(), "its offer ended with the way to it");
+    assert_eq!(leases.place(2), Some("ready"));
+    assert_eq!(leases.offer(&other, 4).len(), 1);
+    assert_eq!(leases.place(1), Some("leased"), "the end of a connection ends no lease");
+    leases.step(LeaseInput::WorkerUnreached(gone));
+    leases.check();
+}

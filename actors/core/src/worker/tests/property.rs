@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 enum Move {
     Hint(u16),
     Away(u16),
+    Here(u16),
     Answer {
         pick: usize,
         grants: u8,
@@ -49,6 +50,7 @@ fn moves() -> impl Strategy<Value = Move> {
     prop_oneof![
         4 => (0..3_u16).prop_map(Move::Hint),
         1 => (0..4_u16).prop_map(Move::Away),
+        2 => (0..4_u16).prop_map(Move::Here),
         8 => (any::<usize>(), 0..5_u8, any::<bool>(), 0..40_u64, any::<bool>())
             .prop_map(|(pick, grants, once, waited, again)| Move::Answer { pick, grants, once, waited, again }),
         4 => (any::<usize>(), 1..4_u64, prop::bool::weighted(0.2))
@@ -108,6 +110,7 @@ impl World {
         match next {
             Move::Hint(shard) => self.bench.put(WorkerInput::ReadyHint(ShardId(shard))),
             Move::Away(shard) => self.bench.put(WorkerInput::ShardAway(ShardId(shard))),
+            Move::Here(shard) => self.bench.put(WorkerInput::ShardHere(ShardId(shard))),
             Move::Answer {
                 pick,
                 grants,
