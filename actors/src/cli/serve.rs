@@ -5,7 +5,7 @@
 
 use super::output::Format;
 use super::settings::{FileArgs, Flags, Refused};
-use crate::config::part::{check_certificates, check_part};
+use crate::config::part::{check_certificates, check_part, has_worker};
 use crate::config::{Effective, Mistake, table};
 use crate::mesh::MeshSecret;
 use crate::mesh::tls::TlsFiles;
@@ -49,7 +49,10 @@ fn into_serve(
     let shards = settings.number(&table::SHARDS);
     node.shards = shards.unwrap_or(SHARD_COUNT_DEFAULT);
     node.shards_asked = shards.is_some();
-    node.slots = settings.number(&table::WORKER_SLOTS).expect(PRESET);
+    node.slots = match has_worker(settings) {
+        true => settings.number(&table::WORKER_SLOTS).expect(PRESET),
+        false => 0,
+    };
     node.queues = settings.names(&table::WORKER_QUEUES);
     node.lease = settings.span(&table::WORKER_LEASE).expect(PRESET);
     node.heartbeat = heartbeat_of(node.lease);

@@ -132,10 +132,23 @@ impl Shared {
     }
 }
 
+/// A node that only works may look, and be there; it owns nothing and decides nothing.
+fn may_say(roles: Roles, call: &BoardCall) -> bool {
+    let owns = Roles::SCHEDULER.with(Roles::GATEWAY).with(Roles::COORDINATOR);
+    match call {
+        BoardCall::Post { session, .. } => {
+            let says_nothing = !session.takes && session.shards.is_empty() && session.coordinates.is_none();
+            says_nothing || roles.has_any(owns)
+        }
+        BoardCall::Leave { .. } => true,
+    }
+}
+
 impl Service for BoardService {
     /// Whoever may own, decide or look.
     fn is_open_to(&self, roles: Roles) -> bool {
-        roles.has_any(Roles::SCHEDULER.with(Roles::GATEWAY).with(Roles::COORDINATOR))
+        let owners = Roles::SCHEDULER.with(Roles::COORDINATOR);
+        roles.has_any(owners.with(Roles::GATEWAY).with(Roles::WORKER))
     }
 
     /// A node speaks for itself only.
@@ -149,11 +162,11 @@ impl Service for BoardService {
             ..
         }
         | BoardCall::Leave { node, boot }) = &call;
-        if *node != from.node || *boot != from.boot {
+        if *node != from.node || *boot != from.boot || !may_say(from.roles, &call) {
             return ready(BoardAnswer::NotUnderstood.encode()).boxed();
         }
         self.answer(call).map(|answer| answer.encode()).boxed()
     }
 
-    fn tell(&self, _from: &NodeFacts, _body: &[u8]) {}
+    fn tell(&self, _from: &NodeFacts, _back: &Peer, _body: &[u8]) {}
 }

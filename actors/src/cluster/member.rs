@@ -233,7 +233,8 @@ impl Running {
                 let here = &self.parts.decider.node;
                 self.has_others = view.sessions.iter().any(|other| other.takes && other.node != *here);
                 self.parts.owners.learn_view(&view);
-                let is_there = |address: &str| view.sessions.iter().any(|session| *session.address == *address);
+                let is_there =
+                    |address: &str| view.is_young || view.sessions.iter().any(|session| *session.address == *address);
                 self.parts.router.keep(is_there);
                 self.step_coordinator(CoordinatorInput::Viewed(view.clone()));
                 self.probe();

@@ -3,13 +3,18 @@
 //! Owns: carrying out what `fencepost_core::coordinator` decides, over the mesh and the store. Must never:
 //! decide a move, or take a message for a proof. Next: `member.rs` (a node at work), `board.rs` (the store
 //! node's side), `decider.rs` (the coordinator's calls to the store), `owners.rs` and `route.rs` (the
-//! way to an owner).
+//! way to an owner), `work.rs` (workers and owners on different nodes), `onlooker.rs` (a node that owns nothing).
 
 pub mod board;
 pub mod decider;
 pub mod member;
 pub mod message;
+pub mod onlooker;
+pub mod order;
 pub mod owners;
 mod refusal;
+pub mod report;
 pub mod request;
 pub mod route;
+pub mod services;
+pub mod work;

@@ -150,7 +150,7 @@ pub fn decode_reply(bytes: &[u8]) -> Result<Reply, RowError> {
     Ok(reply)
 }
 
-fn start(bytes: &[u8]) -> Result<In<'_>, WireError> {
+pub(super) fn start(bytes: &[u8]) -> Result<In<'_>, WireError> {
     let mut input = In::new(bytes, FRAME_BYTES_MAX)?;
     match input.fixed::<1>()?[0] {
         MESSAGE_VERSION => Ok(input),
@@ -158,11 +158,11 @@ fn start(bytes: &[u8]) -> Result<In<'_>, WireError> {
     }
 }
 
-fn put_id(out: &mut Out<'_>, id: &JobId) {
+pub(super) fn put_id(out: &mut Out<'_>, id: &JobId) {
     out.put(*id.as_bytes());
 }
 
-fn take_id(input: &mut In<'_>) -> Result<JobId, WireError> {
+pub(super) fn take_id(input: &mut In<'_>) -> Result<JobId, WireError> {
     JobId::from_bytes(input.fixed()?).ok_or(WireError::Illegal("job id"))
 }
 
@@ -198,19 +198,19 @@ fn take_item(input: &mut In<'_>) -> Result<CreateItem, RowError> {
     })
 }
 
-fn put_row(out: &mut Out<'_>, row: &Row) {
+pub(super) fn put_row(out: &mut Out<'_>, row: &Row) {
     let mut value = Vec::new();
     encode_row(row, &mut value);
     out.bytes(&key_bytes(&row.key())).bytes(&value);
 }
 
-fn take_row(input: &mut In<'_>) -> Result<Row, RowError> {
+pub(super) fn take_row(input: &mut In<'_>) -> Result<Row, RowError> {
     let key = input.bytes(KEY_BYTES_MAX, "key of a row")?;
     let value = input.bytes(ROW_BYTES_MAX, "row")?;
     decode_row(&key, &value)
 }
 
-fn take_job(input: &mut In<'_>) -> Result<Job, RowError> {
+pub(super) fn take_job(input: &mut In<'_>) -> Result<Job, RowError> {
     let job = take_row(input)?.into_job().ok_or(RowError::Illegal("row of a job"))?;
     Ok(*job)
 }

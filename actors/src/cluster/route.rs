@@ -1,12 +1,14 @@
 //! The way to an owner on another node, and the owner's side of it.
 //!
-//! Owns: connections to other nodes by address, and what a caller is told when nothing comes back. Must never:
-//! send a request twice unless it is known that nothing was done. Next: `request.rs`, `../node/gateway.rs`.
+//! Owns: connections to other nodes by address, and what a caller is told when nothing comes back. Requests and
+//! what workers say have connections of their own: a gateway's many calls must not hold up a heartbeat. Must
+//! never: send a request twice unless it is known that nothing was done. Next: `request.rs`, `work.rs`,
+//! `../node/gateway.rs`.
 
 use crate::cluster::request::{Reply, decode_reply, decode_request, encode_reply, encode_request};
 use crate::gateway::ShardRequest;
 use crate::mesh::dial::dial_for;
-use crate::mesh::envelope::REQUESTS;
+use crate::mesh::envelope::{REPORTS, REQUESTS};
 use crate::mesh::peer::{CallError, Peer};
 use crate::mesh::{MeshParts, NodeFacts, Roles, Service};
 use crate::node::gateway::NodeGateway;
@@ -24,7 +26,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 /// Connections to other nodes, made when they are first needed.
 pub struct Router {
     parts: Arc<MeshParts>,
-    peers: Mutex<BTreeMap<Arc<str>, Peer>>,
+    peers: Mutex<BTreeMap<(Way, Arc<str>), Peer>>,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Requests,
+    Reports,
 }
 
 impl Router {
@@ -38,7 +47,7 @@ impl Router {
 
     /// Sends a request to the node that is reached there.
     pub fn call(&self, address: &Arc<str>, shard: ShardId, request: &ShardRequest) -> BoxFuture<'static, Reply> {
-        let (body, peer) = (encode_request(shard, request), self.peer(address));
+        let (body, peer) = (encode_request(shard, request), self.peer(Way::Requests, address));
         // Where there is no connection the owner may be gone, and its shard on its way to another.
         let wait = match peer.facts() {
             Some(_) => Span::from_millis(REQUEST_CALL_MS),
@@ -55,10 +64,23 @@ impl Router {
             .boxed()
     }
 
+    /// Sends what a worker says; false where there is no connection, which is made from now on.
+    pub fn report(&self, address: &Arc<str>, report: Vec<u8>) -> bool {
+        let peer = self.peer(Way::Reports, address);
+        peer.facts().is_some() && peer.tell(REPORTS, report)
+    }
+
+    /// Whether what a worker says is on a connection now.
+    pub fn takes_reports(&self, address: &Arc<str>) -> bool {
+        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let peer = peers.get(&(Way::Reports, address.clone()));
+        peer.is_some_and(|peer| peer.facts().is_some())
+    }
+
     /// Closes connections to nodes that are gone: they are reached elsewhere when they come back.
     pub(super) fn keep(&self, is_there: impl Fn(&str) -> bool) {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        peers.retain(|address, peer| {
+        peers.retain(|(_, address), peer| {
             let stays = is_there(address);
             if !stays {
                 peer.close();
@@ -68,16 +90,17 @@ impl Router {
     }
 
     /// The connection to an address; when there are too many, the others are closed.
-    fn peer(&self, address: &Arc<str>) -> Peer {
+    fn peer(&self, way: Way, address: &Arc<str>) -> Peer {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(peer) = peers.get(address) {
+        let key = (way, address.clone());
+        if let Some(peer) = peers.get(&key) {
             return peer.clone();
         }
-        if peers.len() >= BOARD_NODES_MAX {
+        if peers.len() >= 2 * BOARD_NODES_MAX {
             std::mem::take(&mut *peers).values().for_each(Peer::close);
         }
         let peer = dial_for(self.parts.clone(), address.to_string(), Roles::SCHEDULER);
-        peers.insert(address.clone(), peer.clone());
+        peers.insert(key, peer.clone());
         peer
     }
 }
@@ -127,5 +150,5 @@ impl Service for RequestService {
         answering.map(|reply| encode_reply(&reply)).boxed()
     }
 
-    fn tell(&self, _from: &NodeFacts, _body: &[u8]) {}
+    fn tell(&self, _from: &NodeFacts, _back: &Peer, _body: &[u8]) {}
 }

@@ -17,6 +17,14 @@ use std::path::PathBuf;
 
 /// In order of the words.
 const WITHOUT_STORE: [&str; 4] = ["coordinator", "gateway", "scheduler", "worker"];
+/// The same without a worker.
+const WITHOUT_WORK: [&str; 3] = ["coordinator", "gateway", "scheduler"];
+
+/// Whether it runs attempts.
+pub fn has_worker(settings: &Effective) -> bool {
+    let roles = settings.words(&ROLES);
+    roles.iter().any(|role| matches!(*role, "all" | "worker"))
+}
 
 /// Which part it is.
 ///
@@ -45,7 +53,7 @@ pub fn check_part(settings: &Effective) -> Result<Part, Mistake> {
                 Wrong::new("mesh_address_unspecified", detail, hint),
             ))
         }
-        Part::Whole | Part::Store(..) | Part::WithoutStore(..) => Ok(part),
+        Part::Whole | Part::Store(..) | Part::WithoutStore(..) | Part::Worker(..) => Ok(part),
     }
 }
 
@@ -104,20 +112,29 @@ fn part_of(settings: &Effective) -> Result<Part, Mistake> {
             Ok(Part::Store(listen, lease))
         }
         (["store"], None, _) => Err(wrong(settings, &MESH_LISTEN, "The store role serves other nodes.")),
-        (roles, listen, Some(address)) if roles == WITHOUT_STORE => {
-            let folder = settings.path(&DATA).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT));
-            let usual = || folder.join(SECRET_FILE);
-            let secret = settings.path(&MESH_SECRET_FILE).unwrap_or_else(usual);
+        (roles, listen, Some(address)) if roles == WITHOUT_STORE || roles == WITHOUT_WORK => {
             let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
-            Ok(Part::WithoutStore(address.to_owned(), secret, listen))
+            Ok(Part::WithoutStore(address.to_owned(), secret_file(settings), listen))
         }
-        (roles, None, None) if roles == WITHOUT_STORE => Err(wrong(
+        (["worker"], None, Some(address)) => Ok(Part::Worker(address.to_owned(), secret_file(settings))),
+        (["worker"], Some(_), _) => Err(wrong(
+            settings,
+            &MESH_LISTEN,
+            "A node that only works reaches the others, and is not reached by them.",
+        )),
+        (roles, None, None) if roles == WITHOUT_STORE || roles == WITHOUT_WORK || roles == ["worker"] => Err(wrong(
             settings,
             &MESH_STORE_AT,
             "These roles need a store on another node.",
         )),
         _ => Err(wrong(settings, &ROLES, "These roles and addresses do not go together.")),
     }
+}
+
+fn secret_file(settings: &Effective) -> PathBuf {
+    let folder = settings.path(&DATA).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT));
+    let usual = || folder.join(SECRET_FILE);
+    settings.path(&MESH_SECRET_FILE).unwrap_or_else(usual)
 }
 
 /// Told where the roles were said; where nobody said them, where the addresses were.
@@ -128,7 +145,8 @@ fn wrong(settings: &Effective, setting: &Setting, detail: &str) -> Mistake {
     let name = place.name_of(setting);
     let hint = match setting.kind {
         Kind::List(_) => format!(
-            "Use all; or store with {}; or scheduler,worker,gateway,coordinator with {}.",
+            "Use all; or store with {}; or scheduler,gateway,coordinator, with worker or without, or worker alone, \
+             with {}.",
             place.name_of(&MESH_LISTEN),
             place.name_of(&MESH_STORE_AT)
         ),

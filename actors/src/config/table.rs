@@ -134,7 +134,7 @@ settings! {
     /// What the process does.
     ROLES = Setting::new(
         "roles", "FENCEPOST_ROLES", Kind::List(&Kind::Word(ROLES_KNOWN)), Preset::Text("all"),
-        "What this process does: all, or the store alone, or all others together",
+        "What this process does: all; or the store alone; or the others, with a worker or without; or a worker alone",
     ).flag("roles", "ROLES").serve_only();
     /// Where the API listens.
     API_LISTEN = Setting::new(

@@ -6,6 +6,7 @@
 
 use super::Desk;
 use super::attempt::Attempt;
+use crate::cluster::work::Ways;
 use crate::net::rt::spawn;
 use crate::node::lanes::start_on;
 use crate::shell::messages::ToShard;
@@ -159,7 +160,7 @@ impl Desk {
             runner: self.parts.runner.clone().carrying(claim.clone()),
             id: id.clone(),
             config,
-            shards: self.parts.shards.clone(),
+            ways: Ways::alone(self.parts.shards.clone()),
         };
         let address = start_on(&self.parts.lane, move || WorkerActor::new(parts)).await?;
         Some((address, id))

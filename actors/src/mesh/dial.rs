@@ -194,6 +194,7 @@ async fn greet(parts: &Arc<MeshParts>, mut wire: Wire, wanted: Roles) -> Result<
         ours: stamped(parts.facts.boot),
         theirs: stamped(welcome.facts.boot),
         facts: welcome.facts,
+        is_ours: true,
     })
 }
 

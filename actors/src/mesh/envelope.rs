@@ -18,6 +18,12 @@ pub const BOARD: ServiceId = ServiceId(2);
 /// Requests for owners of shards.
 pub const REQUESTS: ServiceId = ServiceId(3);
 
+/// What workers say to owners of shards.
+pub const REPORTS: ServiceId = ServiceId(4);
+
+/// What owners of shards say to workers.
+pub const ORDERS: ServiceId = ServiceId(5);
+
 /// What became of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {

@@ -9,7 +9,7 @@ use crate::mesh::envelope::{
 use crate::mesh::frame::{Frame, FrameError, FrameKind, Origin, read_frame, write_frame};
 use crate::mesh::peer::{Peer, Shared};
 use crate::mesh::queue::Item;
-use crate::mesh::{MeshParts, NodeFacts, Service};
+use crate::mesh::{LinkNews, MeshParts, NodeFacts, Service};
 use crate::net::rt;
 use fencepost_core::limits::{CALLS_IN_WORK_MAX, FRAME_BYTES_MAX, LINK_PING_MS, LINK_SILENT_MS};
 use fencepost_core::time::{Monotonic, Span};
@@ -35,6 +35,8 @@ pub(super) struct Link<S> {
     pub(super) theirs: Origin,
     /// Who is there.
     pub(super) facts: NodeFacts,
+    /// This side made it.
+    pub(super) is_ours: bool,
 }
 
 /// Why a connection ended.
@@ -72,14 +74,20 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Send + 'static>(
         ours,
         theirs,
         facts,
+        is_ours,
     } = link;
     peer.shared.set_facts(Some(facts.clone()));
+    let (begun, ended) = match is_ours {
+        true => (LinkNews::Reached, LinkNews::Cut),
+        false => (LinkNews::Came(peer), LinkNews::Went(peer)),
+    };
+    tell_services(parts, &facts, begun);
     let (read_half, write_half) = tokio::io::split(stream);
     let reader = Reader {
         parts,
-        shared: &peer.shared,
+        peer,
         theirs,
-        facts,
+        facts: facts.clone(),
         last: 0,
         in_work: Arc::new(Semaphore::new(CALLS_IN_WORK_MAX)),
     };
@@ -93,7 +101,16 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Send + 'static>(
     peer.shared.fail_sent();
     parts.counts.closed.add();
     count_end(parts, &end);
+    tell_services(parts, &facts, ended);
     end
+}
+
+fn tell_services(parts: &MeshParts, facts: &NodeFacts, news: LinkNews<'_>) {
+    let open = parts
+        .services
+        .values()
+        .filter(|service| service.is_open_to(facts.roles));
+    open.for_each(|service| service.on_link(facts, news));
 }
 
 fn count_end(parts: &MeshParts, end: &LinkEnd) {
@@ -108,7 +125,7 @@ fn count_end(parts: &MeshParts, end: &LinkEnd) {
 
 struct Reader<'a> {
     parts: &'a Arc<MeshParts>,
-    shared: &'a Arc<Shared>,
+    peer: &'a Peer,
     theirs: Origin,
     facts: NodeFacts,
     last: u64,
@@ -155,12 +172,12 @@ impl Reader<'_> {
             FrameKind::Request => self.on_request(take_request(&frame.payload)?).await,
             FrameKind::Answer => {
                 let answer = take_answer(&frame.payload)?;
-                self.shared.on_answer(answer.id, answer.status, answer.body);
+                self.peer.shared.on_answer(answer.id, answer.status, answer.body);
             }
             FrameKind::Tell => {
                 let (service, body) = take_tell(&frame.payload)?;
                 if let Ok(service) = self.service(service) {
-                    service.tell(&self.facts, body);
+                    service.tell(&self.facts, self.peer, body);
                 }
             }
             FrameKind::Ping => {}
@@ -188,7 +205,7 @@ impl Reader<'_> {
     async fn on_request(&mut self, request: Request<'_>) {
         let (link, id) = (self.theirs.link, request.id);
         let Ok(service) = self.service(request.service).cloned() else {
-            self.shared.queue.push(Item::Answer {
+            self.peer.shared.queue.push(Item::Answer {
                 link,
                 id,
                 status: Status::NoService,
@@ -205,7 +222,7 @@ impl Reader<'_> {
             return;
         }
         let answering = service.call(&self.facts, request.body);
-        let shared = self.shared.clone();
+        let shared = self.peer.shared.clone();
         rt::spawn(async move {
             let body = answering.await;
             shared.queue.push(Item::Answer {

@@ -241,6 +241,7 @@ async fn greet(parts: &Arc<MeshParts>, mut wire: Wire) -> Result<Link<Box<dyn St
         ours: stamped(parts.facts.boot),
         theirs: stamped(hello.facts.boot),
         facts: hello.facts,
+        is_ours: false,
     })
 }
 

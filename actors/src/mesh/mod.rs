@@ -26,6 +26,7 @@ use counts::MeshCounts;
 use envelope::ServiceId;
 use fencepost_core::name::Name;
 use futures_util::future::BoxFuture;
+use peer::Peer;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -128,8 +129,23 @@ pub trait Service: Send + Sync + 'static {
     fn is_open_to(&self, roles: Roles) -> bool;
     /// Answers a call. What must keep the order of calls is done here, not when the future is polled.
     fn call(&self, from: &NodeFacts, body: &[u8]) -> BoxFuture<'static, Vec<u8>>;
-    /// Takes a message without an answer: a hint.
-    fn tell(&self, from: &NodeFacts, body: &[u8]);
+    /// Takes a message without an answer: a hint. `back` reaches its sender while the connection lasts.
+    fn tell(&self, from: &NodeFacts, back: &Peer, body: &[u8]);
+    /// A connection over which this service may be used was made or has ended. Proof of nothing.
+    fn on_link(&self, _from: &NodeFacts, _news: LinkNews<'_>) {}
+}
+
+/// What became of a connection.
+#[derive(Clone, Copy)]
+pub enum LinkNews<'a> {
+    /// The other node made it.
+    Came(&'a Peer),
+    /// One that the other node had made has ended.
+    Went(&'a Peer),
+    /// This node made it.
+    Reached,
+    /// One that this node had made has ended; it is made anew.
+    Cut,
 }
 
 /// What every node of a cell knows and nobody else. Never shown.

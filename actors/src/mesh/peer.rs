@@ -113,6 +113,11 @@ impl Peer {
         matches!(self.shared.queue.push(item), Pushed::Waits | Pushed::Shed)
     }
 
+    /// Whether it is the same one.
+    pub fn is(&self, other: &Peer) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// No more connections to it; calls in flight end.
     pub fn close(&self) {
         self.shared.queue.close();

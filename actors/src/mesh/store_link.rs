@@ -53,5 +53,5 @@ impl Service for StoreService {
         self.0.answer(body)
     }
 
-    fn tell(&self, _from: &NodeFacts, _body: &[u8]) {}
+    fn tell(&self, _from: &NodeFacts, _back: &Peer, _body: &[u8]) {}
 }

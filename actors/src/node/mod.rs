@@ -8,6 +8,7 @@ pub mod cell;
 pub mod gateway;
 pub mod lanes;
 pub mod notes;
+pub mod only_worker;
 mod reads;
 mod resend;
 mod watch;
@@ -17,7 +18,9 @@ use crate::clock::SharedClock;
 use crate::cluster::decider::Decider;
 use crate::cluster::member::{BoardLink, Member, MemberParts};
 use crate::cluster::owners::Owners;
-use crate::cluster::route::{RequestService, Router};
+use crate::cluster::route::Router;
+use crate::cluster::services::NodeServices;
+use crate::cluster::work::Ways;
 use crate::desk::{Desk, DeskParts};
 use crate::node::gateway::NodeGateway;
 use crate::node::lanes::{Lane, start_on};
@@ -99,8 +102,8 @@ pub struct Neighbours {
     pub board: BoardLink,
     /// The way to owners on other nodes.
     pub router: Arc<Router>,
-    /// What takes the requests of others.
-    pub requests: Arc<RequestService>,
+    /// What this node offers to them.
+    pub services: NodeServices,
 }
 
 /// Why a node did not start.
@@ -117,6 +120,13 @@ pub enum StartError {
     Cell(String),
 }
 
+/// The way between the worker and shards on other nodes.
+struct Far {
+    owners: Arc<Owners>,
+    router: Arc<Router>,
+    services: NodeServices,
+}
+
 /// A running node.
 pub struct Node {
     /// For the API.
@@ -128,6 +138,7 @@ pub struct Node {
     worker_id: WorkerId,
     /// Only among other nodes; a node alone owns every shard.
     member: Option<Member>,
+    far: Option<Far>,
     config: NodeConfig,
     parts: NodeParts,
 }
@@ -146,6 +157,16 @@ impl NodeConfig {
             key_kept: KEY_KEPT,
             drain: Span::from_millis(limits::DRAIN_MS),
         }
+    }
+
+    /// Settings of its worker.
+    fn worker(&self, slots: u32, map: ShardMap) -> WorkerConfig {
+        let mut settings = WorkerConfig::new(slots, map);
+        settings.queues = self.queues.clone();
+        settings.heartbeat = self.heartbeat;
+        // A short lease leaves room for a short margin only.
+        settings.lease_margin = settings.lease_margin.min(Span(self.lease.0 / 10));
+        settings
     }
 }
 
@@ -196,10 +217,18 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     let gateway = NodeGateway::new(&parts, map, &cell, shards.clone(), waiters).await?;
     let router = neighbours.as_ref().map(|neighbours| neighbours.router.clone());
     let desk = start_desk(&config, &parts, (map, &cell, shards.clone()), &worker_id)?;
-    let gateway = Arc::new(gateway.among(owners.clone(), router).with_desk(desk));
-    if let Some(neighbours) = &neighbours {
-        neighbours.requests.serve(&gateway);
+    let gateway = Arc::new(gateway.among(owners.clone(), router.clone()).with_desk(desk));
+    let services = neighbours.as_ref().map(|neighbours| neighbours.services.clone());
+    if let Some(services) = &services {
+        services.requests.serve(&gateway);
+        services.reports.serve(&shards);
     }
+    let far = owners.clone().zip(router).zip(services);
+    let far = far.map(|((owners, router), services)| Far {
+        owners,
+        router,
+        services,
+    });
     watch::watch(&gateway, watched);
     let joining = neighbours.zip(owners);
     let member = joining.map(|joining| start_member(&config, &parts, (map, &cell, shards.clone()), joining));
@@ -210,6 +239,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
         worker: None,
         worker_id,
         member,
+        far,
         config,
         parts,
     };
@@ -301,21 +331,24 @@ fn lane_gone() -> StartError {
 impl Node {
     /// Starts the node's worker, once.
     pub async fn start_worker(&mut self, slots: u32) -> Result<(), StartError> {
-        let mut settings = WorkerConfig::new(slots, self.gateway.map);
-        settings.queues = self.config.queues.clone();
-        settings.heartbeat = self.config.heartbeat;
-        // A short lease leaves room for a short margin only.
-        settings.lease_margin = settings.lease_margin.min(Span(self.config.lease.0 / 10));
+        let shards = self.shards.clone();
         let parts = WorkerParts {
             clock: self.parts.clock.clone(),
             runner: self.parts.runner.clone(),
             id: self.worker_id.clone(),
-            config: settings,
-            shards: self.shards.clone(),
+            config: self.config.worker(slots, self.gateway.map),
+            ways: match &self.far {
+                None => Ways::alone(shards),
+                Some(far) => Ways::among(shards, far.owners.clone(), far.router.clone()),
+            },
         };
         let lane = self.parts.lanes.last().ok_or_else(lane_gone)?;
         let started = start_on(lane, move || WorkerActor::new(parts)).await;
-        self.worker = Some(started.ok_or_else(lane_gone)?);
+        let worker = started.ok_or_else(lane_gone)?;
+        if let Some(far) = &self.far {
+            far.services.orders.serve(&worker, &far.owners, &far.router);
+        }
+        self.worker = Some(worker);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! A process of a part of the roles: the one that holds the store, and those that reach it.
+//! A process of a part of the roles: the one that holds the store, those that reach it, and those that only work.
 //!
 //! Owns: serving the store to other nodes, and finding it from one that has none. Must never: write
 //! anything before the store has answered. Next: `serve.rs`, `../mesh/`.
@@ -7,22 +7,26 @@ use crate::api::token::{read_or_make, read_token};
 use crate::chance::{Chance, SharedChance, draw_holder, draw_u64};
 use crate::clock::SharedClock;
 use crate::cluster::board::{BoardService, board_over};
-use crate::cluster::route::{RequestService, Router};
+use crate::cluster::route::Router;
+use crate::cluster::services::NodeServices;
 use crate::mesh::counts::MeshCounts;
 use crate::mesh::dial::dial_for;
-use crate::mesh::envelope::{BOARD, REQUESTS, STORE, ServiceId};
+use crate::mesh::envelope::{BOARD, STORE, ServiceId};
 use crate::mesh::listen::MeshListener;
 use crate::mesh::store_link::{MeshStoreLink, StoreService};
 use crate::mesh::tls::MeshTls;
 use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
 use crate::net::rt;
-use crate::node::Neighbours;
-use crate::process::exit;
+use crate::node::only_worker::{OnlyWorkerParts, join_as_worker};
+use crate::node::{Neighbours, NodeConfig};
 use crate::process::notify::Manager;
 use crate::process::say::say;
-use crate::process::serve::Refused;
+use crate::process::serve::{Refused, node_ends};
 use crate::process::signals::Signals;
+use crate::process::{exit, threads};
 use crate::shell::fetch::SharedStore;
+use crate::shell::shard_actor::Ending;
+use crate::targets::TargetRunner;
 use fencepost_core::limits::STORE_START_PAUSE_MS;
 use fencepost_core::name::Name;
 use fencepost_core::time::Span;
@@ -67,11 +71,10 @@ impl Connections {
     }
 }
 
+/// What a process does that has neither store nor worker.
+pub(super) const WITHOUT_WORK: Roles = Roles::SCHEDULER.with(Roles::GATEWAY).with(Roles::COORDINATOR);
 /// What a process does that has no store.
-pub(super) const WITHOUT_STORE: Roles = Roles::SCHEDULER
-    .with(Roles::WORKER)
-    .with(Roles::GATEWAY)
-    .with(Roles::COORDINATOR);
+pub(super) const WITHOUT_STORE: Roles = WITHOUT_WORK.with(Roles::WORKER);
 
 /// Under certificates nobody is asked for a secret: one that nobody knows.
 pub(super) fn no_secret(chance: &dyn Chance) -> MeshSecret {
@@ -151,12 +154,12 @@ pub(super) struct Reached {
 /// The store on another node, once it answers; `None` if a signal came first.
 pub(super) async fn reach_store(
     connections: &Connections,
-    (address, listener): (&str, MeshListener),
+    (address, listener, is_worker): (&str, MeshListener, bool),
     signals: &mut Signals,
 ) -> Result<Option<Reached>, Refused> {
-    let requests = Arc::new(RequestService::default());
-    let service: Arc<dyn Service> = requests.clone();
-    let parts = Arc::new(connections.parts(None, WITHOUT_STORE, BTreeMap::from([(REQUESTS, service)])));
+    let services = NodeServices::default();
+    let roles = if is_worker { WITHOUT_STORE } else { WITHOUT_WORK };
+    let parts = Arc::new(connections.parts(None, roles, services.all()));
     let peer = dial_for(parts.clone(), address.to_owned(), Roles::STORE);
     let store = RemoteStore::new(Arc::new(MeshStoreLink(peer.clone())));
     let mut is_told = false;
@@ -172,7 +175,7 @@ pub(super) async fn reach_store(
                     address: listener.address().to_string().into(),
                     board: board_over(peer),
                     router: Arc::new(Router::new(parts.clone())),
-                    requests,
+                    services,
                 };
                 let (listening, stop) = watch::channel(false);
                 rt::spawn(listener.serve(parts, stop));
@@ -191,4 +194,58 @@ pub(super) async fn reach_store(
             }
         }
     }
+}
+
+/// Runs a node that only works, until a signal comes.
+pub(super) async fn serve_worker(
+    connections: &Connections,
+    address: &str,
+    (config, runner): (NodeConfig, TargetRunner),
+    signals: &mut Signals,
+) -> Result<(), Refused> {
+    let services = NodeServices::default();
+    let parts = Arc::new(connections.parts(None, Roles::WORKER, services.of_worker()));
+    let neighbours = Neighbours {
+        boot: parts.facts.boot,
+        address: "".into(),
+        board: board_over(dial_for(parts.clone(), address.to_owned(), Roles::STORE)),
+        router: Arc::new(Router::new(parts)),
+        services,
+    };
+    let lanes = threads::make_lanes(1);
+    let lane = lanes.into_iter().next();
+    let lane = lane.ok_or_else(|| Refused::new(exit::STORE_REFUSED, "there is no thread for the worker"))?;
+    let node = config.name.clone();
+    let working = OnlyWorkerParts {
+        clock: connections.clock.clone(),
+        chance: connections.chance.clone(),
+        runner,
+        lane,
+        fatal: Arc::new(|why: Ending| node_ends(&why)),
+    };
+    say(&format!("waiting for the cell whose store is at {address}"));
+    let joining = Box::pin(join_as_worker(config, working, neighbours));
+    let worker = match select(joining, Box::pin(signals.next())).await {
+        Either::Left((joined, _)) => joined.map_err(|error| Refused::new(exit::STORE_REFUSED, error))?,
+        Either::Right(((), _)) => return Ok(()),
+    };
+    say(&format!(
+        "fencepost {} worker {node} for the cell whose store is at {address}",
+        env!("CARGO_PKG_VERSION")
+    ));
+    let manager = Manager::of_environment();
+    if let Some(manager) = &manager {
+        manager.ready();
+        manager.feed(connections.clock.clone(), worker.is_alive());
+    }
+    signals.next().await;
+    if let Some(manager) = &manager {
+        manager.stopping();
+    }
+    tracing::info!("draining");
+    if let Either::Right(_) = select(Box::pin(worker.drain()), Box::pin(signals.next())).await {
+        exit::end_now(exit::SECOND_SIGNAL, "told to stop a second time");
+    }
+    tracing::info!("stopped");
+    Ok(())
 }

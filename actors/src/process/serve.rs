@@ -78,6 +78,8 @@ pub enum Part {
     /// All but the store, which is reached at this `host:port` with the secret in this file; others of its kind
     /// reach it where it listens.
     WithoutStore(String, PathBuf, SocketAddr),
+    /// A worker alone, for a cell whose store is reached at this `host:port` with the secret in this file.
+    Worker(String, PathBuf),
 }
 
 /// What went wrong before the server served, with its exit code.
@@ -170,7 +172,8 @@ async fn open_part(
             let connections = connections(shared_secret(options, &**chance)?);
             // Only tried: nobody is kept waiting while the store is looked for.
             drop(bind_api(options).await?);
-            let at = (address.as_str(), roles::bind_mesh(tls.as_ref(), listen).await?);
+            let listener = roles::bind_mesh(tls.as_ref(), listen).await?;
+            let at = (address.as_str(), listener, options.node.slots > 0);
             let Some(reached) = roles::reach_store(&connections, at, signals).await? else {
                 return Ok(None);
             };
@@ -181,6 +184,13 @@ async fn open_part(
                 neighbours: Some(reached.neighbours),
                 listening_to_nodes: Some(reached.listening),
             }))
+        }
+        Part::Worker(address, _) => {
+            let connections = connections(shared_secret(options, &**chance)?);
+            let runner = TargetRunner::new(options.targets.clone(), options.handlers.clone());
+            let work = (options.node.clone(), runner);
+            roles::serve_worker(&connections, &address, work, signals).await?;
+            Ok(None)
         }
     }
 }
@@ -261,7 +271,9 @@ fn load_certificate(options: &ServeOptions, clock: &SharedClock) -> Result<Optio
     let roles = match options.part {
         Part::Whole => return Ok(None),
         Part::Store(..) => Roles::STORE,
+        Part::WithoutStore(..) if options.node.slots == 0 => roles::WITHOUT_WORK,
         Part::WithoutStore(..) => roles::WITHOUT_STORE,
+        Part::Worker(..) => Roles::WORKER,
     };
     certificate::load(options.mesh_tls.as_ref(), (&options.node.name, roles), clock)
 }
@@ -271,7 +283,7 @@ fn shared_secret(options: &ServeOptions, chance: &dyn Chance) -> Result<MeshSecr
     match (&options.mesh_tls, &options.mesh_secret, &options.part) {
         (Some(_), ..) | (None, None, Part::Whole) => Ok(roles::no_secret(chance)),
         (None, Some(given), _) => Ok(given.clone()),
-        (None, None, Part::WithoutStore(_, file, _)) => roles::read_secret(file),
+        (None, None, Part::WithoutStore(_, file, _) | Part::Worker(_, file)) => roles::read_secret(file),
         (None, None, Part::Store(..)) => {
             let folder = options.folder.as_deref().unwrap_or(Path::new("."));
             roles::make_secret(folder, chance)
@@ -364,7 +376,7 @@ fn store_broke(why: &str) {
 }
 
 /// What a node cannot go on after.
-fn node_ends(why: &Ending) {
+pub(super) fn node_ends(why: &Ending) {
     match why {
         Ending::StoreBroke(why) => store_broke(why),
         Ending::NameTaken => exit::end_now(
@@ -436,7 +448,7 @@ fn announce(options: &ServeOptions, address: SocketAddr) {
         let token = folder.join("token");
         match &options.part {
             Part::WithoutStore(address, ..) => say(&format!("store: at {address} · token: {}", token.display())),
-            Part::Whole | Part::Store(..) => {
+            Part::Whole | Part::Store(..) | Part::Worker(..) => {
                 say(&format!("store: {} · token: {}", folder.display(), token.display()));
             }
         }

@@ -83,7 +83,7 @@ impl ShardActor {
             link(WorkerInput::ShardAway(self.parts.plan.shard));
         }
         if matches!(message, FromWorker::Offer { .. }) {
-            self.early.insert(worker, message);
+            self.keep_early(worker, message);
         }
     }
 }

@@ -28,6 +28,10 @@ pub enum ToShard {
     WorkerGone(WorkerId),
     /// A worker's message.
     Worker(WorkerId, FromWorker),
+    /// The message of a worker on another node, with the way back to it.
+    FarWorker(WorkerId, WorkerLink, FromWorker),
+    /// That way is broken; nothing is known of the worker.
+    WorkerUnreached(WorkerId, WorkerLink),
     /// Answers how the shard is.
     Probe(oneshot::Sender<ShardProbe>),
     /// No new grants from now on; what is stamped becomes durable.

@@ -11,6 +11,7 @@ mod flight;
 mod gather;
 mod hosting;
 mod inbox;
+mod links;
 pub mod load;
 pub mod log;
 pub mod messages;

@@ -204,7 +204,7 @@ impl ShardActor {
         self.tell_quarantined(true);
         self.stamp(out, ctx);
         tracing::debug!(shard = facts.shard.0, epoch = facts.epoch.0, "shard open");
-        self.hint_workers();
+        self.greet_workers();
         self.take_early_offers(ctx);
         self.on_timer(ctx);
     }

@@ -1,16 +1,14 @@
 //! Effects of a shard: answers, grants, orders to load, news.
 //!
 //! Owns: where each effect goes. Must never: be called before the effect's batches are durable.
-//! Next: `gather.rs` (loads), `messages.rs`.
+//! Next: `gather.rs` (loads), `links.rs` (workers), `messages.rs`.
 
 use crate::gateway::ShardReply;
 use crate::shell::fates::Life;
 use crate::shell::fetch::BadRow;
-use crate::shell::messages::WorkerLink;
 use crate::shell::shard_actor::ShardActor;
 use actix::Context;
 use fencepost_core::fate::FateKind;
-use fencepost_core::ids::WorkerId;
 use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput, LeaseReply};
 use fencepost_core::machine::ReplyTo;
 use fencepost_core::refusal::Refusal;
@@ -137,26 +135,5 @@ impl ShardActor {
             LeaseReply::Job(job) => job.map(ShardReply::Job),
         };
         self.answer(to, reply);
-    }
-
-    /// Sends to a worker; a message that is not taken is a lost hint, found again by repeats.
-    fn tell(&mut self, worker: &WorkerId, input: WorkerInput) {
-        let told = self.links.get(worker).is_some_and(|link| link(input));
-        if !told {
-            tracing::debug!(worker = %worker, "message to worker not taken");
-        }
-    }
-
-    pub(crate) fn on_worker_here(&mut self, worker: WorkerId, link: WorkerLink) {
-        if self.open.is_some() {
-            link(WorkerInput::ReadyHint(self.parts.plan.shard));
-        }
-        self.links.insert(worker, link);
-    }
-
-    pub(crate) fn hint_workers(&mut self) {
-        for link in self.links.values() {
-            link(WorkerInput::ReadyHint(self.parts.plan.shard));
-        }
     }
 }

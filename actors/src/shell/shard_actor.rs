@@ -75,7 +75,7 @@ pub struct ShardActor {
     pub(crate) open: Option<Box<OpenShard>>,
     pub(crate) links: BTreeMap<WorkerId, WorkerLink>,
     /// Offers that came while the shard was not open yet, the last of each worker.
-    pub(crate) early: BTreeMap<WorkerId, FromWorker>,
+    pub(crate) early: BTreeMap<WorkerId, (Monotonic, FromWorker)>,
     pub(crate) replies: BTreeMap<ReplyTo, Answering>,
     next_reply: u64,
     pub(crate) timer: Option<(Monotonic, SpawnHandle)>,
@@ -101,6 +101,8 @@ pub struct ShardActor {
 
 pub(crate) const REOPEN_FIRST: Span = Span::from_millis(REOPEN_FIRST_MS);
 pub(crate) const REOPEN_CAP: Span = Span::from_millis(REOPEN_CAP_MS);
+/// Its worker has asked elsewhere by then.
+const EARLY_MAX: Span = Span::from_millis(2 * limits::OFFER_REPEAT_MS);
 
 impl ShardActor {
     /// Not open yet; opens when started.
@@ -225,13 +227,13 @@ impl ShardActor {
         self.gather_client(request, answering, ctx);
     }
 
-    fn on_worker(&mut self, worker: WorkerId, message: FromWorker, ctx: &mut Context<ShardActor>) {
+    pub(crate) fn on_worker(&mut self, worker: WorkerId, message: FromWorker, ctx: &mut Context<ShardActor>) {
         if !self.hosted {
             return self.keep_offer(worker, message);
         }
         match (&message, self.open.is_some()) {
             (FromWorker::Offer { .. }, _) if self.draining => {}
-            (FromWorker::Offer { .. }, false) => drop(self.early.insert(worker, message)),
+            (FromWorker::Offer { .. }, false) => self.keep_early(worker, message),
             (_, false) => {}
             _ if !self.is_taken_while_away(&message) => {}
             (_, true) => self.gather_worker(worker, message, ctx),
@@ -241,9 +243,16 @@ impl ShardActor {
     /// Takes up the offers that came before the shard was open: their workers would repeat them only
     /// after a while. The time they lay here makes their leases end early at the worker, which is safe.
     pub(crate) fn take_early_offers(&mut self, ctx: &mut Context<ShardActor>) {
-        for (worker, offer) in std::mem::take(&mut self.early) {
-            self.on_worker(worker, offer, ctx);
+        let now = self.parts.clock.mono();
+        for (worker, (came_at, offer)) in std::mem::take(&mut self.early) {
+            if now.since(came_at) < EARLY_MAX {
+                self.on_worker(worker, offer, ctx);
+            }
         }
+    }
+
+    pub(crate) fn keep_early(&mut self, worker: WorkerId, offer: FromWorker) {
+        self.early.insert(worker, (self.parts.clock.mono(), offer));
     }
 
     fn probe(&self) -> ShardProbe {
@@ -312,6 +321,8 @@ impl Handler<ToShard> for ShardActor {
                 self.early.remove(&worker);
             }
             ToShard::Worker(worker, message) => self.on_worker(worker, message, ctx),
+            ToShard::FarWorker(worker, link, message) => self.on_far_worker(worker, link, message, ctx),
+            ToShard::WorkerUnreached(worker, link) => self.on_worker_unreached(worker, &link, ctx),
             ToShard::Probe(answer) => {
                 let _ = answer.send(self.probe());
             }

@@ -4,13 +4,13 @@
 //! Next: `ended.rs`, `../targets/`, `../shell/messages.rs`.
 
 use crate::clock::SharedClock;
+use crate::cluster::work::Ways;
 use crate::net::rt::spawn_local;
 use crate::shell::messages::{FromWorker, ToShard};
-use crate::shell::shard_actor::ShardActor;
 use crate::targets::{AttemptContext, AttemptControl, TargetRunner, attempt_signal};
 use crate::worker::ended::{End, EndedRuns, Ends};
 use actix::{
-    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, SpawnHandle, StreamHandler, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, StreamHandler, WrapFuture,
 };
 use fencepost_core::ids::{JobId, ShardId, Token, WorkerId};
 use fencepost_core::job::{Job, Origin};
@@ -32,8 +32,8 @@ pub struct WorkerParts {
     pub id: WorkerId,
     /// Settings.
     pub config: WorkerConfig,
-    /// Owners of shards, by number.
-    pub shards: Vec<Addr<ShardActor>>,
+    /// The ways to the owners of shards.
+    pub ways: Ways,
 }
 
 /// A message for the worker.
@@ -145,15 +145,9 @@ impl WorkerActor {
         None
     }
 
-    /// Sends to a shard; a full mailbox is told to the machine, which sends again later.
+    /// Sends to a shard's owner; what does not leave is told to the machine, which sends again later.
     fn send(&mut self, shard: ShardId, message: FromWorker, inputs: &mut VecDeque<WorkerInput>) {
-        let message = ToShard::Worker(self.parts.id.clone(), message);
-        let sent = self
-            .parts
-            .shards
-            .get(usize::from(shard.0))
-            .is_some_and(|addr| addr.try_send(message).is_ok());
-        if !sent {
+        if !self.parts.ways.send(shard, &self.parts.id, message) {
             inputs.push_back(WorkerInput::ShardAway(shard));
         }
     }
@@ -208,7 +202,7 @@ impl Actor for WorkerActor {
 
     fn started(&mut self, ctx: &mut Context<WorkerActor>) {
         ctx.set_mailbox_capacity(limits::MAILBOX_MAX);
-        for shard in &self.parts.shards {
+        for shard in self.parts.ways.here() {
             let worker = ctx.address();
             let link = std::sync::Arc::new(move |input| worker.try_send(ToWorker::Input(input)).is_ok());
             let _ = shard.try_send(ToShard::WorkerHere(self.parts.id.clone(), link));

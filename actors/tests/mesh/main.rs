@@ -15,3 +15,5 @@ mod proxy;
 mod store;
 mod tls;
 mod tls_strangers;
+mod work;
+mod work_messages;

@@ -7,6 +7,7 @@ use fencepost::clock::{SharedClock, SystemClock};
 use fencepost::mesh::counts::MeshCounts;
 use fencepost::mesh::envelope::ServiceId;
 use fencepost::mesh::listen::MeshListener;
+use fencepost::mesh::peer::Peer;
 use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
 use fencepost_core::name::Name;
 use futures_util::FutureExt;
@@ -52,7 +53,7 @@ impl Service for Echo {
         .boxed()
     }
 
-    fn tell(&self, _from: &NodeFacts, body: &[u8]) {
+    fn tell(&self, _from: &NodeFacts, _back: &Peer, body: &[u8]) {
         self.told.lock().unwrap().push(body.to_vec());
     }
 }

@@ -36,5 +36,6 @@ mod support;
 mod switched;
 mod unsure;
 mod worker_killer;
+mod workers;
 
 use support::{api, pace, server, sink};

@@ -15,6 +15,7 @@ use fencepost::guard::Answer;
 use fencepost::mesh::counts::MeshCounts;
 use fencepost::mesh::envelope::STORE;
 use fencepost::mesh::listen::MeshListener;
+use fencepost::mesh::peer::Peer;
 use fencepost::mesh::store_link::StoreService;
 use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
 use fencepost::process::serve::StoreTicks;
@@ -346,7 +347,7 @@ impl Service for Mute {
         }
     }
 
-    fn tell(&self, _from: &NodeFacts, _body: &[u8]) {}
+    fn tell(&self, _from: &NodeFacts, _back: &Peer, _body: &[u8]) {}
 }
 
 /// Serves it on a thread of its own, for as long as the tests run; where, and how often it was called.

@@ -8,10 +8,11 @@ use super::{STORE_IP, STORE_PORT, World};
 use crate::runtime::{SharedStream, SimNode, Stream};
 use fencepost::clock::SharedClock;
 use fencepost::cluster::board::{BoardService, board_over};
-use fencepost::cluster::route::{RequestService, Router};
+use fencepost::cluster::route::Router;
+use fencepost::cluster::services::NodeServices;
 use fencepost::mesh::counts::MeshCounts;
 use fencepost::mesh::dial::dial_for;
-use fencepost::mesh::envelope::{BOARD, REQUESTS, STORE};
+use fencepost::mesh::envelope::{BOARD, STORE};
 use fencepost::mesh::listen::MeshListener;
 use fencepost::mesh::store_link::{MeshStoreLink, StoreService};
 use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
@@ -106,10 +107,8 @@ pub async fn reach(
         .with(Roles::WORKER)
         .with(Roles::GATEWAY)
         .with(Roles::COORDINATOR);
-    let requests = Arc::new(RequestService::default());
-    let service: Arc<dyn Service> = requests.clone();
-    let services = BTreeMap::from([(REQUESTS, service)]);
-    let parts = Arc::new(mesh_parts(world, clock.clone(), (node, life), roles, services));
+    let services = NodeServices::default();
+    let parts = Arc::new(mesh_parts(world, clock.clone(), (node, life), roles, services.all()));
     let peer = dial_for(parts.clone(), format!("{STORE_IP}:{STORE_PORT}"), Roles::STORE);
     let store = RemoteStore::new(Arc::new(MeshStoreLink(peer.clone())));
     while store.ask_facts().await.is_err() {
@@ -131,7 +130,7 @@ pub async fn reach(
         address: format!("{ip}:{STORE_PORT}").into(),
         board: board_over(peer),
         router: Arc::new(Router::new(parts)),
-        requests,
+        services,
     };
     (Arc::new(store), neighbours)
 }

@@ -1,0 +1,262 @@
+//! What workers and shards on different nodes say: golden bytes, and bytes that are none.
+//!
+//! Owns: the comparison with `golden-work-v1.hex`. Must never: know a connection. Next:
+//! `../../src/cluster/report.rs`, `../../src/cluster/order.rs`.
+
+use fencepost::cluster::order::{decode_order, encode_order};
+use fencepost::cluster::report::{decode_report, encode_report};
+use fencepost::shell::messages::FromWorker;
+use fencepost_core::ids::{BeatId, Epoch, Generation, JobId, OfferId, ShardId, ShardOwner, Slot, Token, WorkerId};
+use fencepost_core::job::{Delivery, EffectProof, Job, JobSpec, Origin, Outcome, RetryAdvice, RetryPolicy, Verdict};
+use fencepost_core::lease_manager::io::{Grant, Recorded, Renewal, Suspect};
+use fencepost_core::name::Name;
+use fencepost_core::target::{Payload, Target};
+use fencepost_core::time::{Span, StoreTime};
+use fencepost_core::worker::io::WorkerInput;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+const GOLDEN: &str = include_str!("golden-work-v1.hex");
+const SHARD: ShardId = ShardId(3);
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn id(number: u8) -> JobId {
+    JobId::fresh(Slot::new(77).unwrap(), [number; 14])
+}
+
+fn token(sequence: u64) -> Token {
+    Token {
+        generation: Generation(1),
+        epoch: Epoch(300),
+        sequence,
+    }
+}
+
+fn worker() -> WorkerId {
+    WorkerId {
+        node: name("w1"),
+        boot: 1 << 60,
+    }
+}
+
+fn outcome(verdict: Verdict) -> Outcome {
+    Outcome {
+        verdict,
+        error: matches!(verdict, Verdict::Failed { .. }).then(|| "refused".into()),
+        output: b"tail".as_slice().into(),
+    }
+}
+
+fn outcomes() -> Vec<(JobId, Token, Outcome)> {
+    let (proven, unproven) = (EffectProof::NoEffect, EffectProof::Unproven);
+    let failed = |retry, effect| Verdict::Failed { retry, effect };
+    let verdicts = [
+        Verdict::Succeeded,
+        failed(RetryAdvice::ByPolicy, unproven),
+        failed(RetryAdvice::After(Span::from_secs(9)), proven),
+        failed(RetryAdvice::Stop, proven),
+        Verdict::TimedOut { effect: unproven },
+        Verdict::Cancelled { effect: proven },
+    ];
+    let numbered = verdicts.into_iter().zip(1_u8..);
+    numbered
+        .map(|(verdict, number)| (id(number), token(u64::from(number)), outcome(verdict)))
+        .collect()
+}
+
+fn reports() -> Vec<FromWorker> {
+    vec![
+        FromWorker::Offer {
+            offer: OfferId(7),
+            slots: 64,
+            queues: vec![name("mail"), name("default")],
+            waits: true,
+            apart: 2,
+        },
+        FromWorker::Heartbeat {
+            beat: BeatId(8),
+            held: vec![(id(1), token(1)), (id(2), token(2))],
+        },
+        FromWorker::Begin {
+            id: id(3),
+            token: token(3),
+        },
+        FromWorker::Outcomes { items: outcomes() },
+        FromWorker::HandBack {
+            items: vec![(id(4), token(4))],
+        },
+    ]
+}
+
+fn owner() -> ShardOwner {
+    ShardOwner {
+        shard: SHARD,
+        generation: Generation(1),
+        epoch: Epoch(301),
+    }
+}
+
+fn grant() -> Grant {
+    let spec = JobSpec {
+        tenant: name("default"),
+        queue: name("mail"),
+        target: Target::Handler(name("send")),
+        payload: Payload::empty(),
+        priority: 5,
+        tags: Vec::new(),
+        timeout: Span::from_secs(10),
+        retry: RetryPolicy {
+            attempt_count_max: 2,
+            backoff_first: Span::from_millis(1),
+            backoff_cap: Span::from_millis(2),
+        },
+        delivery: Delivery::AtMostOnce,
+        expires_at: None,
+    };
+    let key = Origin::Request {
+        key: Some("order-7".into()),
+    };
+    Grant {
+        job: Arc::new(Job::due_at_once(id(1), Arc::new(spec), key, StoreTime(5))),
+        attempt: 2,
+        token: token(9),
+        length: Span::from_secs(30),
+        granted_at: StoreTime(6),
+    }
+}
+
+fn orders() -> Vec<WorkerInput> {
+    let from = owner();
+    vec![
+        WorkerInput::ReadyHint(SHARD),
+        WorkerInput::Granted {
+            from,
+            offer: OfferId(7),
+            grants: vec![grant()],
+            waited: Span::from_millis(40),
+            more: true,
+            apart: Some(Suspect {
+                lost: 2,
+                unevenness: Reverse(Span(11)),
+                granted_at: StoreTime(12),
+            }),
+        },
+        WorkerInput::Renewed {
+            from,
+            beat: BeatId(8),
+            held: vec![Renewal {
+                id: id(1),
+                token: token(1),
+                length: Span::from_secs(30),
+            }],
+        },
+        WorkerInput::Lost {
+            from,
+            lost: vec![(id(2), token(2))],
+        },
+        WorkerInput::CancelRequested {
+            from,
+            id: id(3),
+            token: token(3),
+        },
+        WorkerInput::Begun {
+            id: id(4),
+            token: token(4),
+        },
+        WorkerInput::Recorded {
+            from,
+            items: vec![
+                (id(5), token(5), Recorded::Recorded),
+                (id(6), token(6), Recorded::Stale),
+            ],
+        },
+        WorkerInput::Reconcile {
+            from,
+            items: vec![(id(7), token(7))],
+        },
+        WorkerInput::ShardAway(SHARD),
+        WorkerInput::ShardHere(SHARD),
+    ]
+}
+
+fn written() -> Vec<(&'static str, Vec<u8>)> {
+    let mut all: Vec<(&str, Vec<u8>)> = Vec::new();
+    all.extend(
+        reports()
+            .iter()
+            .map(|report| ("report", encode_report(SHARD, &worker(), report))),
+    );
+    all.extend(orders().iter().map(|order| ("order", encode_order(order).unwrap())));
+    all
+}
+
+/// The same message again, if these bytes are one.
+fn again(what: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    match what {
+        "report" => decode_report(bytes)
+            .ok()
+            .map(|(shard, worker, report)| encode_report(shard, &worker, &report)),
+        _ => decode_order(bytes).ok().and_then(|order| encode_order(&order)),
+    }
+}
+
+#[test]
+fn f14_messages_of_workers_and_shards_are_written_as_they_always_were() {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let lines: Vec<String> = written()
+        .iter()
+        .map(|(what, bytes)| format!("{what} {}", hex(bytes)))
+        .collect();
+    let now = lines.join("\n");
+    assert_eq!(
+        GOLDEN.lines().collect::<Vec<_>>(),
+        lines,
+        "as they would be now:\n{now}"
+    );
+}
+
+#[test]
+fn f14_messages_of_workers_and_shards_come_back_as_they_were() {
+    for report in reports() {
+        let (shard, from, read) = decode_report(&encode_report(SHARD, &worker(), &report)).unwrap();
+        assert_eq!((shard, from), (SHARD, worker()));
+        assert_eq!(format!("{read:?}"), format!("{report:?}"));
+    }
+    for order in orders() {
+        let read = decode_order(&encode_order(&order).unwrap()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{order:?}"));
+    }
+}
+
+#[test]
+fn what_only_a_node_tells_its_own_worker_is_no_message() {
+    let own = [WorkerInput::Drain, WorkerInput::DrainExpired, WorkerInput::Tick];
+    assert!(own.iter().all(|input| encode_order(input).is_none()));
+    let ended = WorkerInput::AttemptsFinished { items: outcomes() };
+    assert!(encode_order(&ended).is_none(), "a shard cannot say how a run ended");
+}
+
+#[test]
+fn what_is_cut_off_longer_of_another_version_or_unknown_is_refused() {
+    for (what, bytes) in written() {
+        for end in 0..bytes.len() {
+            assert!(again(what, &bytes[..end]).is_none(), "{what} cut off at {end}");
+        }
+        let mut longer = bytes.clone();
+        longer.push(0);
+        assert!(again(what, &longer).is_none(), "{what} with a byte too many");
+        let mut newer = bytes.clone();
+        newer[0] += 1;
+        assert!(again(what, &newer).is_none(), "{what} of another version");
+        // Any other byte is read as something or refused, and never panics.
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 0xff;
+            let _ = again(what, &other);
+        }
+    }
+    assert!(decode_order(&[1, 11]).is_err(), "a kind of a later build");
+}
