@@ -20,10 +20,10 @@ const WITHOUT_STORE: [&str; 4] = ["coordinator", "gateway", "scheduler", "worker
 /// The same without a worker.
 const WITHOUT_WORK: [&str; 3] = ["coordinator", "gateway", "scheduler"];
 
-/// Whether it runs attempts.
+/// Whether it runs attempts. A process that is told no roles, as `dev`, has all of them.
 pub fn has_worker(settings: &Effective) -> bool {
     let roles = settings.words(&ROLES);
-    roles.iter().any(|role| matches!(*role, "all" | "worker"))
+    roles.is_empty() || roles.iter().any(|role| matches!(*role, "all" | "worker"))
 }
 
 /// Which part it is.
