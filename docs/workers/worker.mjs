@@ -168,7 +168,9 @@ export class Worker {
     try {
       const handler = this.handlers[attempt.claimed.name];
       if (!handler) throw new Failed(`no handler named ${attempt.claimed.name}`, { noEffect: true });
-      await this.report(attempt, { result: "succeeded", output: (await handler(attempt)) ?? "" });
+      const output = (await handler(attempt)) ?? "";
+      const text = typeof output === "string" ? output : JSON.stringify(output);
+      await this.report(attempt, { result: "succeeded", output: text });
     } catch (error) {
       if (error instanceof Stopped) {
         if (attempt.cancelled && !attempt.isLost) await this.report(attempt, { result: "cancelled" });
@@ -237,7 +239,8 @@ const worker = new Worker(server, {
   name: option("name", `${hostname()}-${process.pid}`),
   queues: option("queues", "default").split(","),
   count: Number(option("count", "4")),
-  handlers: { conformance },
+  // An example: put your own work here.
+  handlers: { conformance, resize: (attempt) => `would resize to ${attempt.payload?.width}` },
 });
 for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => (worker.stopping = true));
 await worker.run();

@@ -206,7 +206,8 @@ class Worker:
             if handler is None:
                 raise Failed(f"no handler named {attempt.work}", no_effect=True)
             output = handler(attempt)
-            self.report(attempt, {"result": "succeeded", "output": output or ""})
+            text = output if isinstance(output, str) else "" if output is None else json.dumps(output, default=str)
+            self.report(attempt, {"result": "succeeded", "output": text})
         except Stopped:
             if attempt.cancelled and not attempt.is_lost():
                 self.report(attempt, {"result": "cancelled"})
@@ -276,7 +277,13 @@ def conformance(attempt):
     raise Failed(f"cannot do {what!r}", permanent=True, no_effect=True)
 
 
-HANDLERS = {"conformance": conformance}
+def resize(attempt):
+    """An example: put your own work here."""
+    attempt.check()
+    return f"would resize to {(attempt.payload or {}).get('width')}"
+
+
+HANDLERS = {"conformance": conformance, "resize": resize}
 
 
 def main():

@@ -36,6 +36,11 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// Whether a worker over HTTP carries it out.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.target, Target::Remote(_))
+    }
+
     /// The line it stands in when it is ready: its queue's, or that of the queue's remote jobs, which only workers over
     /// HTTP are granted.
     pub fn line(&self) -> Name {

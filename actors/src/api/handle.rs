@@ -16,7 +16,9 @@ use axum::body::Body;
 use axum::extract::MatchedPath;
 use axum::response::{IntoResponse, Response};
 use fencepost_core::ids::ShardId;
+use fencepost_core::limits::CLAIM_BODY_BYTES_MAX;
 use fencepost_core::refusal::Refusal;
+use http_body_util::Limited;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::rt::Timer as _;
@@ -53,6 +55,9 @@ impl Shared {
         })
     }
 }
+
+/// The one request with a body that waits.
+const CLAIM_PATH: &str = "/v1/worker/claim";
 
 /// Bytes of one permit for bodies.
 const KIB: usize = 1_024;
@@ -95,7 +100,12 @@ impl Handler {
     }
 
     async fn route(&self, request: Request<Incoming>) -> Response {
-        let most = self.shared.limits.body_bytes_max;
+        // A claim holds its room for as long as it waits.
+        let is_claim = request.uri().path() == CLAIM_PATH;
+        let most = match is_claim {
+            true => CLAIM_BODY_BYTES_MAX.min(self.shared.limits.body_bytes_max),
+            false => self.shared.limits.body_bytes_max,
+        };
         let bytes = request
             .body()
             .size_hint()
@@ -109,7 +119,11 @@ impl Handler {
             let detail = "Too many large requests are in work.";
             return Problem::http(503, "bodies_busy", detail, "Try again in a moment.").into_response();
         };
-        let answered = self.router.clone().oneshot(request.map(Body::new)).await;
+        let into_body = |body| match is_claim {
+            true => Body::new(Limited::new(body, most)),
+            false => Body::new(body),
+        };
+        let answered = self.router.clone().oneshot(request.map(into_body)).await;
         let response = answered.unwrap_or_else(|never| match never {});
         if response.status() == StatusCode::METHOD_NOT_ALLOWED && problem_of(&response).is_none() {
             return not_allowed(&response);

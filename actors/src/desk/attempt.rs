@@ -7,6 +7,7 @@
 use super::claim::Claim;
 use super::{Desk, Grant, Key, attempt_lost};
 use crate::clock::SharedClock;
+use crate::net::rt::spawn;
 use crate::targets::attempt::{failed, with_error};
 use crate::targets::tail::OutputTail;
 use crate::targets::{AttemptContext, CancelSignal, StopReason};
@@ -21,7 +22,7 @@ use fencepost_core::worker::io::WorkerInput;
 use futures_util::future::{Either, select};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 /// What a worker reports at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,6 +151,18 @@ impl Attempt {
                 state.lost.get_or_insert(why);
             }
         });
+    }
+
+    /// Whether it has ended, and nobody has said yet that this is recorded.
+    pub(super) fn is_untold(&self) -> bool {
+        let state = self.state();
+        let has_ended = state.report.is_some() || state.lost.is_some() || state.released;
+        has_ended && state.recorded.is_none()
+    }
+
+    /// Whether that is so.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.state().recorded.is_some()
     }
 
     pub(super) fn note_recorded(&self, recorded: Recorded) {
@@ -281,20 +294,17 @@ impl Attempt {
 }
 
 impl Desk {
-    /// A worker says that it lives and has these attempts. What is not its own any more is told as lost.
-    ///
-    /// # Errors
-    /// A grant is none of ours.
-    pub fn beat(&self, worker: &Name, attempts: &[(String, Option<String>)]) -> Result<Vec<Beat>, Refusal> {
-        let each = attempts.iter().enumerate().map(|(at, (grant, progress))| {
+    /// A worker says that it lives and has these attempts. What is not its own, or not any more, is told as lost:
+    /// one old grant must not cost it the others.
+    pub fn beat(&self, worker: &Name, attempts: &[(String, Option<String>)]) -> Vec<Beat> {
+        let each = attempts.iter().map(|(grant, progress)| {
             let sealed = self.seal.open(worker, grant);
-            let sealed = sealed.ok_or_else(|| super::grant_invalid().at(format!("attempts[{at}].grant")))?;
-            let found = self.state().attempts.get(&(sealed.job, sealed.token)).cloned();
+            let found = sealed.and_then(|sealed| self.state().attempts.get(&(sealed.job, sealed.token)).cloned());
             let lost = Beat {
                 left: None,
                 cancel: false,
             };
-            Ok(found.map_or(lost, |attempt| attempt.beat(progress.as_deref())))
+            found.map_or(lost, |attempt| attempt.beat(progress.as_deref()))
         });
         each.collect()
     }
@@ -324,6 +334,13 @@ impl Desk {
     /// # Errors
     /// It is not this worker's any more.
     pub async fn release(&self, worker: &Name, grant: &str) -> Result<(), Refusal> {
-        self.attempt(worker, grant)?.release().await
+        let attempt = self.attempt(worker, grant)?;
+        let (tell, told) = oneshot::channel();
+        // A caller that hangs up must not leave it half given back.
+        spawn(async move {
+            let _ = tell.send(attempt.release().await);
+        });
+        told.await
+            .unwrap_or_else(|_| Err(attempt_lost("the server is shutting down")))
     }
 }

@@ -16,13 +16,13 @@ use actix::Addr;
 use fencepost_core::ids::{JobId, Token, WorkerId};
 use fencepost_core::job::Outcome;
 use fencepost_core::lease_manager::io::Recorded;
-use fencepost_core::limits::{CLAIM_GATHER_MS, CLAIMS_OPEN_MAX, LEASE_MARGIN_MS};
+use fencepost_core::limits::{CLAIM_GATHER_MS, CLAIM_WAIT_MS_MIN, CLAIMS_OPEN_MAX, LEASE_MARGIN_MS};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
 use fencepost_core::worker::WorkerConfig;
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready, select};
+use futures_util::future::{BoxFuture, Either, ready, select};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::{Notify, oneshot};
@@ -183,7 +183,7 @@ async fn serve(desk: Arc<Desk>, claim: Arc<Claim>, ask: Ask) {
         for attempt in unwanted {
             let _ = attempt.release().await;
         }
-        let _ = drained.await;
+        claim.end(&desk, drained).await;
         for shard in &desk.parts.shards {
             let _ = shard.send(ToShard::WorkerGone(id.clone())).await;
         }
@@ -199,6 +199,7 @@ impl Claim {
     /// Waits until there is something, and a little longer for more.
     async fn gather(&self, desk: &Desk, wait: Span) {
         let any = self.wait_for(|state| !state.attempts.is_empty() || state.abandoned);
+        let wait = wait.max(Span::from_millis(CLAIM_WAIT_MS_MIN));
         select(pin!(any), desk.parts.clock.sleep(wait)).await;
         let all =
             self.wait_for(|state| state.attempts.is_empty() || state.attempts.len() >= self.count || state.abandoned);
@@ -215,6 +216,25 @@ impl Claim {
             }
         });
         unwanted
+    }
+
+    /// Waits until everything is told, or can be told to nobody: where a shard went to another node, its owner does
+    /// not hear this one. What ended there is over with its lease, and runs again by the job's policy.
+    async fn end(&self, desk: &Desk, drained: oneshot::Receiver<()>) {
+        let (mut drained, look) = (pin!(drained), Span(desk.parts.lease.0 * 2));
+        let mut was_cut_off = false;
+        loop {
+            if let Either::Left(_) = select(&mut drained, desk.parts.clock.sleep(look)).await {
+                return;
+            }
+            let is_cut_off = self.state().attempts.iter().all(|attempt| desk.is_cut_off(attempt));
+            if is_cut_off && was_cut_off {
+                let attempts = self.state().attempts.clone();
+                let untold = attempts.iter().filter(|attempt| attempt.is_untold());
+                return untold.for_each(|attempt| attempt.note_recorded(Recorded::Stale));
+            }
+            was_cut_off = is_cut_off;
+        }
     }
 
     /// It is answered at once with what it has.
@@ -287,8 +307,16 @@ impl CarryRemote for Claim {
         };
         let attempt = Arc::new(Attempt::new(&self, &desk, context, signal));
         desk.state().attempts.insert(attempt.key(), attempt.clone());
-        self.change(|state| state.attempts.push(attempt.clone()));
+        let mut is_late = false;
+        self.change(|state| match state.answered {
+            true => is_late = true,
+            false => state.attempts.push(attempt.clone()),
+        });
         async move {
+            if is_late {
+                // It began after the answer was fixed: nobody will ever hear of it.
+                let _ = attempt.release().await;
+            }
             let outcome = attempt.run().await;
             desk.note_end(attempt.key());
             outcome

@@ -16,6 +16,7 @@ pub use seal::Grant;
 
 use crate::chance::SharedChance;
 use crate::clock::SharedClock;
+use crate::cluster::owners::{Owner, Owners};
 use crate::node::lanes::Lane;
 use crate::shell::shard_actor::ShardActor;
 use crate::targets::TargetRunner;
@@ -52,6 +53,8 @@ pub struct DeskParts {
     pub shards: Vec<Addr<ShardActor>>,
     /// Where claims live.
     pub lane: Lane,
+    /// Who owns what, where there are other nodes.
+    pub owners: Option<Arc<Owners>>,
     /// Length of an attempt's lease; a worker that is silent for so long is lost.
     pub lease: Span,
     /// Interval of heartbeats to shards.
@@ -113,6 +116,14 @@ impl Desk {
         let grant = self.seal.open(worker, grant).ok_or_else(grant_invalid)?;
         let found = self.state().attempts.get(&(grant.job, grant.token)).cloned();
         found.ok_or_else(|| attempt_lost("it ended long ago"))
+    }
+
+    /// Whether an attempt is over, or has ended and its shard is another node's.
+    fn is_cut_off(&self, attempt: &Attempt) -> bool {
+        let shard = self.parts.map.shard_of(attempt.grant.job.slot());
+        let owners = self.parts.owners.as_ref();
+        let is_elsewhere = owners.is_some_and(|owners| matches!(owners.owner(shard), Owner::There(_)));
+        attempt.is_recorded() || attempt.is_untold() && is_elsewhere
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -216,7 +216,11 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     let owners = neighbours.as_ref().map(|_| Arc::new(Owners::new(config.name.clone())));
     let gateway = NodeGateway::new(&parts, map, &cell, shards.clone(), waiters).await?;
     let router = neighbours.as_ref().map(|neighbours| neighbours.router.clone());
-    let desk = start_desk(&config, &parts, (map, &cell, shards.clone()), &worker_id)?;
+    let desk = start_desk(
+        (&config, &parts, owners.clone()),
+        (map, &cell, shards.clone()),
+        &worker_id,
+    )?;
     let gateway = Arc::new(gateway.among(owners.clone(), router.clone()).with_desk(desk));
     let services = neighbours.as_ref().map(|neighbours| neighbours.services.clone());
     if let Some(services) = &services {
@@ -250,8 +254,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
 }
 
 fn start_desk(
-    config: &NodeConfig,
-    parts: &NodeParts,
+    (config, parts, owners): (&NodeConfig, &NodeParts, Option<Arc<Owners>>),
     (map, cell, shards): (ShardMap, &CellRow, Vec<Addr<ShardActor>>),
     worker: &WorkerId,
 ) -> Result<Arc<Desk>, StartError> {
@@ -263,6 +266,7 @@ fn start_desk(
         cell: cell.cell,
         map,
         shards,
+        owners,
         lane: parts.lanes.last().cloned().ok_or_else(lane_gone)?,
         lease: config.lease,
         heartbeat: config.heartbeat,

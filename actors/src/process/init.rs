@@ -4,6 +4,7 @@
 //! work of a server, or end before it. Next: `serve.rs`.
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -36,7 +37,9 @@ async fn watch_over() -> std::io::Result<u8> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut ended = signal(SignalKind::child())?;
     let program = std::env::current_exe()?;
-    let child = Command::new(program).args(std::env::args_os().skip(1)).spawn()?;
+    // In a group of its own, or it would hear a terminal's Ctrl-C twice: once more from here.
+    let mut command = Command::new(program);
+    let child = command.args(std::env::args_os().skip(1)).process_group(0).spawn()?;
     let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let server = id.ok_or(std::io::ErrorKind::InvalidData)?;
     loop {

@@ -241,3 +241,63 @@ fn a_node_of_every_role_works_for_the_shards_of_another() {
         "a node without a worker takes shards like any other"
     );
 }
+
+/// An attempt of the shard's former node cannot be reported any more: its worker is told so, the job runs again, and the
+/// node does not wait for it when it stops.
+#[test]
+fn f18_claims_over_http_end_when_their_shards_have_moved() {
+    let cell = Cell::start(true);
+    let more = ["--lease", "1s", "--drain", "300s"];
+    let mut place_a = cell.place("a", ROLES, &more);
+    let mut server_a = place_a.start();
+    let mut api_a = server_a.api();
+    let body = json!({"target": {"type": "remote", "name": "x"}, "retry": {"attempts": 50, "backoff": "100ms"}});
+    let made: Vec<String> = (0..40)
+        .map(|_| {
+            api_a.post("/v1/jobs", &body).expect(201)["id"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    let claim = |api: &mut Api, number: &str| {
+        let ask = json!({"worker": "w", "claim": number, "queues": ["default"], "count": 100, "wait": 5});
+        let answer = api.post("/v1/worker/claim", &ask).expect(200);
+        answer["attempts"].as_array().unwrap().clone()
+    };
+    let mut held = Vec::new();
+    while held.len() < made.len() {
+        held.extend(claim(&mut api_a, &format!("a{}", held.len())));
+    }
+    let mut place_b = cell.place("b", ROLES, &more);
+    let server_b = place_b.start();
+    let mut api_b = server_b.api();
+    let finish = |api: &mut Api, attempt: &Value| {
+        let body = json!({"worker": "w", "grant": attempt["grant"], "result": "succeeded"});
+        until("an answer for good", || {
+            let answer = api.post("/v1/worker/finish", &body);
+            (answer.status != 503).then_some(answer.status)
+        })
+    };
+    until_true("both own shards", || {
+        server_b.said().matches("this node owns the shard").count() >= 8
+    });
+    let answers: Vec<u16> = held.iter().map(|attempt| finish(&mut api_a, attempt)).collect();
+    assert!(answers.iter().all(|status| matches!(status, 200 | 409)), "{answers:?}");
+    assert!(answers.contains(&409), "shards have moved with attempts in work");
+    server_a.terminate();
+    let mut number = 0;
+    for id in &made {
+        until_true(&format!("job {id} to succeed"), || {
+            if api_b.get(&format!("/v1/jobs/{id}")).body["state"] == "succeeded" {
+                return true;
+            }
+            number += 1;
+            for attempt in claim(&mut api_b, &format!("b{number}")) {
+                finish(&mut api_b, &attempt);
+            }
+            false
+        });
+    }
+    assert_eq!(server_a.exit_code(), Some(0), "long before its drain's limit");
+}

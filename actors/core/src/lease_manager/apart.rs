@@ -44,11 +44,11 @@ fn suspicion(job: &Job) -> Suspicion {
 }
 
 impl Apart {
-    /// Takes a job in if it must run apart and there is room.
+    /// Takes a job in if it must run apart and there is room. A remote job runs outside every node and can kill none.
     pub(super) fn insert(&mut self, key: WaitKey, job: &Arc<Job>) -> bool {
         let cost = cost_of(job);
         let fits = self.jobs.len() < APART_JOBS_MAX && self.cost + cost <= APART_BYTES_MAX;
-        if !fits || !job.has_lost_a_worker() {
+        if !fits || !job.has_lost_a_worker() || job.spec.is_remote() {
             return false;
         }
         self.cost += cost;

@@ -60,6 +60,8 @@ pub(super) struct ReadyRange {
     lines: BTreeMap<Name, VecDeque<ClassId>>,
     /// The queue that was served last.
     turn: Option<Name>,
+    /// The same for remote jobs: claims must not move the turn of what nodes run.
+    remote_turn: Option<Name>,
     next_id: u32,
     /// Pages under way.
     loads: usize,
@@ -207,7 +209,12 @@ impl ReadyRange {
 
     /// The next queue in turn after the last one served, among `only` (all but remote ones, if empty).
     pub(super) fn next_line(&mut self, only: &BTreeSet<Name>) -> Option<Name> {
-        let after = match &self.turn {
+        let is_remote = only.first().is_some_and(Name::is_remote_line);
+        let turn = match is_remote {
+            true => &mut self.remote_turn,
+            false => &mut self.turn,
+        };
+        let after = match &*turn {
             Some(name) => Bound::Excluded(name.clone()),
             None => Bound::Unbounded,
         };
@@ -227,7 +234,7 @@ impl ReadyRange {
                 .cloned()
         };
         if let Some(name) = &next {
-            self.turn = Some(name.clone());
+            *turn = Some(name.clone());
         }
         next
     }

@@ -10,6 +10,14 @@ pub const CLAIM_COUNT_MAX: u32 = 100;
 pub const CLAIM_QUEUES_MAX: usize = 32;
 /// Bytes of a claim's number, chosen by its worker.
 pub const CLAIM_ID_BYTES_MAX: usize = 64;
+/// How long a claim waits for its first attempt when it does not say.
+pub const CLAIM_WAIT_MS: u64 = 30_000;
+/// A claim waits at least so long: what is ready is granted after a commit.
+pub const CLAIM_WAIT_MS_MIN: u64 = 200;
+/// Bytes of a claim's body.
+pub const CLAIM_BODY_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a grant's text.
+pub const GRANT_BYTES_MAX: usize = 512;
 /// How long a claim that has its first attempt waits for more.
 pub const CLAIM_GATHER_MS: u64 = 20;
 /// Attempts in one heartbeat of a worker over HTTP.

@@ -9,13 +9,16 @@ use crate::api::handle::Shared;
 use crate::api::query::Params;
 use crate::desk::{Ask, Desk, Handed, Report};
 use crate::problem::Problem;
+use crate::targets::signal::cut_text;
+use crate::targets::tail::OutputTail;
 use axum::extract::State;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fencepost_core::job::{EffectProof, RetryAdvice, Verdict};
 use fencepost_core::limits::{
-    BEAT_COUNT_MAX, CLAIM_COUNT_MAX, CLAIM_ID_BYTES_MAX, CLAIM_QUEUES_MAX, HTTP_WAIT_MS_MAX, NAME_BYTES_MAX,
+    BEAT_COUNT_MAX, CLAIM_COUNT_MAX, CLAIM_ID_BYTES_MAX, CLAIM_QUEUES_MAX, CLAIM_WAIT_MS, ERROR_BYTES_MAX,
+    GRANT_BYTES_MAX, HTTP_WAIT_MS_MAX,
 };
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
@@ -25,10 +28,6 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use utoipa::ToSchema;
-
-/// A grant's longest text, soft.
-const GRANT_BYTES_MAX: usize = 2 * (NAME_BYTES_MAX + 64);
-const WAIT_SECONDS: u64 = 30;
 
 /// Body of `POST /v1/worker/claim`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -193,7 +192,7 @@ pub async fn claim(
     let count = fields.whole("count", 1..=u64::from(CLAIM_COUNT_MAX))?.unwrap_or(1);
     let wait = fields
         .whole("wait", 0..=HTTP_WAIT_MS_MAX / 1_000)?
-        .unwrap_or(WAIT_SECONDS);
+        .unwrap_or(CLAIM_WAIT_MS / 1_000);
     fields.end()?;
     let ask = Ask {
         worker,
@@ -233,7 +232,7 @@ pub async fn heartbeat(
         item.end()?;
     }
     fields.end()?;
-    let beats = desk(&shared)?.beat(&worker, &attempts)?;
+    let beats = desk(&shared)?.beat(&worker, &attempts);
     let states = beats.iter().map(|beat| HeartbeatState {
         state: match (beat.left, beat.cancel) {
             (None, _) => "lost",
@@ -277,8 +276,11 @@ pub async fn finish(
             Ended::Failed => Verdict::Failed { retry, effect },
             Ended::Cancelled => Verdict::Cancelled { effect },
         },
-        error: fields.text("error")?.map(|error| format!("worker_error: {error}")),
-        output: fields.text("output")?.unwrap_or_default().into_bytes(),
+        error: fields.text("error")?.map(|error| {
+            let error = format!("worker_error: {error}");
+            cut_text(&error, ERROR_BYTES_MAX).to_owned()
+        }),
+        output: tail_of(fields.text("output")?.unwrap_or_default()),
     };
     fields.end()?;
     desk(&shared)?.report(&worker, &grant, report).await?;
@@ -300,6 +302,13 @@ pub async fn release(
     fields.end()?;
     desk(&shared)?.release(&worker, &grant).await?;
     Ok(ok(&FinishAnswer { state: "released" }))
+}
+
+/// The end of an output, which is all that is kept.
+fn tail_of(output: String) -> Vec<u8> {
+    let mut tail = OutputTail::default();
+    tail.push(output.as_bytes());
+    tail.into_output().to_vec()
 }
 
 fn desk(shared: &Shared) -> Result<Arc<Desk>, Refusal> {
