@@ -187,7 +187,9 @@ fn what_does_not_end_within_the_limit_is_stopped_and_runs_again_after_the_start(
     let results: Vec<&Value> = attempts.iter().map(|attempt| &attempt["result"]).collect();
     assert_eq!(results.len(), 2, "{attempts:?}");
     assert_eq!(results[1], "succeeded", "{attempts:?}");
-    assert!(results[0] == "cancelled" || results[0] == "failed", "{attempts:?}");
+    // A grant that is durable may still be on its way when the drain begins: then it goes back.
+    let ends = ["cancelled", "failed", "handed_back"];
+    assert!(ends.iter().any(|end| results[0] == end), "{attempts:?}");
 }
 
 #[test]
