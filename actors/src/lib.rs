@@ -29,4 +29,5 @@ pub mod process;
 pub mod shell;
 pub mod targets;
 pub mod telemetry;
+mod watched;
 pub mod worker;

@@ -13,6 +13,7 @@ use crate::gateway::{Gateway as _, JobView, ShardReply, ShardRequest};
 use crate::net::rt::spawn;
 use crate::node::lanes::local_lane;
 use crate::node::{Node, NodeConfig, NodeParts, run_node};
+use crate::process::serve::StoreTicks;
 use crate::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
 use fencepost_core::ids::{JobId, Slot};
 use fencepost_core::job::{AttemptRecord, Delivery, Job, JobSpec, JobState, RetryPolicy};
@@ -20,7 +21,7 @@ use fencepost_core::lease_manager::io::{CancelAnswer, CreateItem};
 use fencepost_core::limits::PRIORITY_DEFAULT;
 use fencepost_core::name::Name;
 use fencepost_core::target::{Payload, PayloadKind, Target};
-use fencepost_core::time::{Monotonic, Span, StoreTime};
+use fencepost_core::time::Span;
 use fencepost_storage::model::ModelStore;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitStatus;
@@ -47,24 +48,12 @@ pub(super) struct World {
     stop: watch::Sender<bool>,
 }
 
-struct Ticks(SharedClock);
-
-impl fencepost_storage::clock::Clock for Ticks {
-    fn wall(&self) -> StoreTime {
-        StoreTime(self.0.wall())
-    }
-
-    fn mono(&self) -> Monotonic {
-        self.0.mono()
-    }
-}
-
 impl World {
     pub(super) async fn start(command: &[String]) -> Result<World, String> {
         let clock: SharedClock = Arc::new(SystemClock::new());
         let sleeper = clock.clone();
         let store = ModelStore::new(
-            Arc::new(Ticks(clock.clone())),
+            Arc::new(StoreTicks(clock.clone())),
             Arc::new(move |span: Span| sleeper.sleep(span)),
         );
         let chance = Arc::new(SystemChance);

@@ -11,6 +11,7 @@ use crate::net::rt::spawn;
 use crate::targets::attempt::{failed, with_error};
 use crate::targets::tail::OutputTail;
 use crate::targets::{AttemptContext, CancelSignal, StopReason};
+use crate::watched::Watched;
 use crate::worker::ToWorker;
 use fencepost_core::job::{EffectProof, Outcome, RetryAdvice, Verdict};
 use fencepost_core::lease_manager::io::Recorded;
@@ -21,8 +22,8 @@ use fencepost_core::time::{Monotonic, Span};
 use fencepost_core::worker::io::WorkerInput;
 use futures_util::future::{Either, select};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tokio::sync::{Notify, oneshot};
+use std::sync::{Arc, Weak};
+use tokio::sync::oneshot;
 
 /// What a worker reports at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +55,7 @@ pub(super) struct Attempt {
     clock: SharedClock,
     /// A worker that says nothing for so long is lost.
     patience: Span,
-    state: Mutex<State>,
-    changed: Notify,
+    state: Watched<State>,
 }
 
 struct State {
@@ -91,7 +91,7 @@ impl Attempt {
             signal,
             clock: desk.parts.clock.clone(),
             patience,
-            state: Mutex::new(State {
+            state: Watched::new(State {
                 silent_at: now + patience,
                 lease_ends_at: now + left,
                 cancel: false,
@@ -101,7 +101,6 @@ impl Attempt {
                 released: false,
                 recorded: None,
             }),
-            changed: Notify::new(),
         }
     }
 
@@ -111,7 +110,7 @@ impl Attempt {
 
     /// How long it is still its worker's; nothing once it has ended.
     pub(super) fn left(&self) -> Option<Span> {
-        let state = self.state();
+        let state = self.state.lock();
         let is_open = state.report.is_none() && state.lost.is_none() && !state.releasing;
         let ends_at = state.silent_at.min(state.lease_ends_at);
         let left = ends_at.since(self.clock.mono());
@@ -121,12 +120,13 @@ impl Attempt {
     /// The worker is alive and has it.
     fn beat(&self, progress: Option<&str>) -> Beat {
         if self.left().is_some() {
-            self.change(|state| state.silent_at = self.clock.mono() + self.patience);
+            self.state
+                .change(|state| state.silent_at = self.clock.mono() + self.patience);
             if let Some(text) = progress {
                 self.signal.set_progress(text);
             }
         }
-        let cancel = self.state().cancel;
+        let cancel = self.state.lock().cancel;
         Beat {
             left: self.left(),
             cancel,
@@ -136,17 +136,18 @@ impl Attempt {
     /// Takes the report; the first one stands.
     fn report(&self, report: Report) -> Result<(), Refusal> {
         let mut lost = None;
-        self.change(|state| match (&state.report, state.lost, state.releasing) {
-            (Some(_), ..) => {}
-            (None, Some(why), _) => lost = Some(why),
-            (None, None, true) => lost = Some("it was given back"),
-            (None, None, false) => state.report = Some(report),
-        });
+        self.state
+            .change(|state| match (&state.report, state.lost, state.releasing) {
+                (Some(_), ..) => {}
+                (None, Some(why), _) => lost = Some(why),
+                (None, None, true) => lost = Some("it was given back"),
+                (None, None, false) => state.report = Some(report),
+            });
         lost.map_or(Ok(()), |why| Err(attempt_lost(why)))
     }
 
     pub(super) fn lose(&self, why: &'static str) {
-        self.change(|state| {
+        self.state.change(|state| {
             if state.report.is_none() && !state.releasing {
                 state.lost.get_or_insert(why);
             }
@@ -155,24 +156,24 @@ impl Attempt {
 
     /// Whether it has ended, and nobody has said yet that this is recorded.
     pub(super) fn is_untold(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         let has_ended = state.report.is_some() || state.lost.is_some() || state.released;
         has_ended && state.recorded.is_none()
     }
 
     /// Whether that is so.
     pub(super) fn is_recorded(&self) -> bool {
-        self.state().recorded.is_some()
+        self.state.lock().recorded.is_some()
     }
 
     pub(super) fn note_recorded(&self, recorded: Recorded) {
-        self.change(|state| state.recorded = Some(recorded));
+        self.state.change(|state| state.recorded = Some(recorded));
     }
 
     /// Nothing was done and nothing will be: it goes back, and costs the job no attempt (F14).
     pub(super) async fn release(&self) -> Result<(), Refusal> {
         let refused = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             match (&state.report, state.lost) {
                 (Some(_), _) => Some("it was reported"),
                 (None, Some(why)) => Some(why),
@@ -190,7 +191,7 @@ impl Attempt {
             let items = vec![self.key()];
             claim.tell(ToWorker::Input(WorkerInput::NotStarted { items })).await;
         }
-        self.change(|state| state.released = true);
+        self.state.change(|state| state.released = true);
         Ok(())
     }
 
@@ -200,7 +201,7 @@ impl Attempt {
         let (mut extensions, _) = self.signal.lease();
         let mut told_cancel = false;
         loop {
-            let mut changed = pin!(self.changed.notified());
+            let mut changed = pin!(self.state.next_change());
             changed.as_mut().enable();
             let now = self.clock.mono();
             if let Some(outcome) = self.outcome(now, timeout_at) {
@@ -213,11 +214,11 @@ impl Attempt {
                     Ok((count, left)) => {
                         extensions = count;
                         let ends_at = self.clock.mono() + left;
-                        self.change(|state| state.lease_ends_at = ends_at);
+                        self.state.change(|state| state.lease_ends_at = ends_at);
                     }
                     Err(StopReason::CancelRequested) => {
                         told_cancel = true;
-                        self.change(|state| state.cancel = true);
+                        self.state.change(|state| state.cancel = true);
                     }
                     Err(StopReason::LeaseLost) => self.lose("its lease is over"),
                     Err(StopReason::Draining) => self.lose("the server went away"),
@@ -229,7 +230,7 @@ impl Attempt {
 
     /// When it may end by time alone.
     fn next_look(&self, timeout_at: Monotonic) -> Monotonic {
-        let state = self.state();
+        let state = self.state.lock();
         match state.releasing {
             true => self.clock.mono() + self.patience,
             false => state.silent_at.min(timeout_at),
@@ -238,7 +239,7 @@ impl Attempt {
 
     /// How it ended, if it has.
     fn outcome(&self, now: Monotonic, timeout_at: Monotonic) -> Option<Outcome> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(report) = &state.report {
             let mut output = OutputTail::default();
             output.push(&report.output);
@@ -273,23 +274,7 @@ impl Attempt {
     }
 
     async fn recorded(&self) -> Recorded {
-        loop {
-            let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable();
-            if let Some(recorded) = self.state().recorded {
-                return recorded;
-            }
-            changed.await;
-        }
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state());
-        self.changed.notify_waiters();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.wait_for(|state| state.recorded).await
     }
 }
 

@@ -11,6 +11,7 @@ use crate::net::rt::spawn;
 use crate::node::lanes::start_on;
 use crate::shell::messages::ToShard;
 use crate::targets::{AttemptContext, CancelSignal, CarryRemote, not_claimed};
+use crate::watched::Watched;
 use crate::worker::{ToWorker, WorkerActor, WorkerParts};
 use actix::Addr;
 use fencepost_core::ids::{JobId, Token, WorkerId};
@@ -24,8 +25,8 @@ use fencepost_core::worker::WorkerConfig;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Either, ready, select};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use tokio::sync::{Notify, oneshot};
+use std::sync::{Arc, OnceLock, Weak};
+use tokio::sync::oneshot;
 
 /// Longer than any attempt may take: an answered claim ends with its last attempt.
 const NO_LIMIT: Span = Span::from_secs(366 * 24 * 3_600);
@@ -65,8 +66,7 @@ pub(super) struct Claim {
     count: usize,
     desk: Weak<Desk>,
     address: OnceLock<Addr<WorkerActor>>,
-    state: Mutex<State>,
-    changed: Notify,
+    state: Watched<State>,
 }
 
 #[derive(Default)]
@@ -93,10 +93,11 @@ impl Desk {
         if is_new {
             spawn(serve(self.clone(), claim.clone(), ask.clone()));
         }
-        claim.wait_for(|state| state.answered).await;
+        claim.state.wait_until(|state| state.answered).await;
         call.note_answered();
         let handed = claim
-            .state()
+            .state
+            .lock()
             .attempts
             .iter()
             .filter_map(|attempt| self.hand(&ask.worker, attempt))
@@ -137,8 +138,7 @@ impl Desk {
             count: ask.count as usize,
             desk: Arc::downgrade(self),
             address: OnceLock::new(),
-            state: Mutex::default(),
-            changed: Notify::new(),
+            state: Watched::default(),
         });
         state.claims.insert(id, claim.clone());
         Ok((claim, true))
@@ -192,24 +192,27 @@ async fn serve(desk: Arc<Desk>, claim: Arc<Claim>, ask: Ask) {
         claim.answer();
     }
     desk.state().claims.remove(&claim.id);
-    claim.change(|state| state.gone = true);
+    claim.state.change(|state| state.gone = true);
 }
 
 impl Claim {
     /// Waits until there is something, and a little longer for more.
     async fn gather(&self, desk: &Desk, wait: Span) {
-        let any = self.wait_for(|state| !state.attempts.is_empty() || state.abandoned);
+        let any = self
+            .state
+            .wait_until(|state| !state.attempts.is_empty() || state.abandoned);
         let wait = wait.max(Span::from_millis(CLAIM_WAIT_MS_MIN));
         select(pin!(any), desk.parts.clock.sleep(wait)).await;
-        let all =
-            self.wait_for(|state| state.attempts.is_empty() || state.attempts.len() >= self.count || state.abandoned);
+        let all = self
+            .state
+            .wait_until(|state| state.attempts.is_empty() || state.attempts.len() >= self.count || state.abandoned);
         select(pin!(all), desk.parts.clock.sleep(Span::from_millis(CLAIM_GATHER_MS))).await;
     }
 
     /// Fixes what it has. What nobody waits for any more is certainly not delivered: it goes back.
     fn answer(&self) -> Vec<Arc<Attempt>> {
         let mut unwanted = Vec::new();
-        self.change(|state| {
+        self.state.change(|state| {
             state.answered = true;
             if state.abandoned && state.callers == 0 {
                 unwanted = state.attempts.clone();
@@ -227,9 +230,14 @@ impl Claim {
             if let Either::Left(_) = select(&mut drained, desk.parts.clock.sleep(look)).await {
                 return;
             }
-            let is_cut_off = self.state().attempts.iter().all(|attempt| desk.is_cut_off(attempt));
+            let is_cut_off = self
+                .state
+                .lock()
+                .attempts
+                .iter()
+                .all(|attempt| desk.is_cut_off(attempt));
             if is_cut_off && was_cut_off {
-                let attempts = self.state().attempts.clone();
+                let attempts = self.state.lock().attempts.clone();
                 let untold = attempts.iter().filter(|attempt| attempt.is_untold());
                 return untold.for_each(|attempt| attempt.note_recorded(Recorded::Stale));
             }
@@ -239,37 +247,17 @@ impl Claim {
 
     /// It is answered at once with what it has.
     pub(super) fn abandon(&self) {
-        self.change(|state| state.abandoned = true);
+        self.state.change(|state| state.abandoned = true);
     }
 
     pub(super) async fn gone(&self) {
-        self.wait_for(|state| state.gone).await;
+        self.state.wait_until(|state| state.gone).await;
     }
 
     pub(super) async fn tell(&self, message: ToWorker) {
         if let Some(address) = self.address.get() {
             let _ = address.send(message).await;
         }
-    }
-
-    async fn wait_for(&self, is_so: impl Fn(&State) -> bool) {
-        loop {
-            let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable();
-            if is_so(&self.state()) {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state());
-        self.changed.notify_waiters();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -281,7 +269,7 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn of(claim: &Claim) -> Call<'_> {
-        claim.change(|state| state.callers += 1);
+        claim.state.change(|state| state.callers += 1);
         Call { claim, answered: false }
     }
 
@@ -293,7 +281,7 @@ impl Call<'_> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         let answered = self.answered;
-        self.claim.change(|state| {
+        self.claim.state.change(|state| {
             state.callers -= 1;
             state.abandoned |= !answered && state.callers == 0;
         });
@@ -308,7 +296,7 @@ impl CarryRemote for Claim {
         let attempt = Arc::new(Attempt::new(&self, &desk, context, signal));
         desk.state().attempts.insert(attempt.key(), attempt.clone());
         let mut is_late = false;
-        self.change(|state| match state.answered {
+        self.state.change(|state| match state.answered {
             true => is_late = true,
             false => state.attempts.push(attempt.clone()),
         });

@@ -64,10 +64,7 @@ pub async fn join_as_worker(
     let worker = WorkerParts {
         clock: parts.clock.clone(),
         runner: parts.runner,
-        id: WorkerId {
-            node: config.name.clone(),
-            boot: draw_u64(&*parts.chance),
-        },
+        id: WorkerId::of_start(config.name.clone(), draw_u64(&*parts.chance)),
         config: config.worker(config.slots, map),
         ways: Ways::among(Vec::new(), owners.clone(), router.clone()),
     };

@@ -3,12 +3,12 @@
 //! Owns: the one shared cell between the two. Must never: decide whether an attempt should stop, or touch
 //! the store. Next: `handler` and `command`, which listen; the worker's shell, which speaks.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use crate::watched::Watched;
 use fencepost_core::limits::ERROR_BYTES_MAX;
 use fencepost_core::time::Span;
 pub use fencepost_core::worker::io::StopReason;
-use tokio::sync::Notify;
 
 #[derive(Default)]
 struct State {
@@ -18,33 +18,7 @@ struct State {
     progress: Option<String>,
 }
 
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Notify,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.lock());
-        self.changed.notify_waiters();
-    }
-
-    async fn wait_for<T>(&self, look: impl Fn(&State) -> Option<T>) -> T {
-        loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            changed.as_mut().enable();
-            if let Some(found) = look(&self.lock()) {
-                return found;
-            }
-            changed.await;
-        }
-    }
-}
+type Shared = Watched<State>;
 
 /// The worker's end.
 #[derive(Clone, Default)]

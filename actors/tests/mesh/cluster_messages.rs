@@ -3,6 +3,7 @@
 //! Owns: the comparison with `golden-cluster-v1.hex`. Must never: know a connection. Next:
 //! `../../src/cluster/message.rs`, `../../src/cluster/request.rs`.
 
+use crate::written::{Written, are_golden, are_strict};
 use fencepost::cluster::message::{BoardAnswer, BoardCall};
 use fencepost::cluster::request::{Reply, decode_reply, decode_request, encode_reply, encode_request};
 use fencepost::gateway::{ScheduleRequest, ShardReply, ShardRequest};
@@ -164,7 +165,7 @@ fn replies() -> Vec<Reply> {
     ]
 }
 
-fn written() -> Vec<(&'static str, Vec<u8>)> {
+fn written() -> Written {
     let view = BoardView {
         board: 3,
         number: 4,
@@ -216,17 +217,7 @@ fn again(what: &str, bytes: &[u8]) -> Option<Vec<u8>> {
 
 #[test]
 fn messages_between_nodes_are_written_as_they_always_were() {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let lines: Vec<String> = written()
-        .iter()
-        .map(|(what, bytes)| format!("{what} {}", hex(bytes)))
-        .collect();
-    let now = lines.join("\n");
-    assert_eq!(
-        GOLDEN.lines().collect::<Vec<_>>(),
-        lines,
-        "as they would be now:\n{now}"
-    );
+    are_golden(GOLDEN, &written());
 }
 
 #[test]
@@ -246,21 +237,5 @@ fn messages_between_nodes_come_back_as_they_were() {
 
 #[test]
 fn what_is_cut_off_longer_or_of_another_version_is_no_message() {
-    for (what, bytes) in written() {
-        for end in 0..bytes.len() {
-            assert!(again(what, &bytes[..end]).is_none(), "{what} cut off at {end}");
-        }
-        let mut longer = bytes.clone();
-        longer.push(0);
-        assert!(again(what, &longer).is_none(), "{what} with a byte too many");
-        let mut newer = bytes.clone();
-        newer[0] += 1;
-        assert!(again(what, &newer).is_none(), "{what} of another version");
-        // Any other byte is read as something or refused, and never panics.
-        for at in 0..bytes.len() {
-            let mut other = bytes.clone();
-            other[at] ^= 0xff;
-            let _ = again(what, &other);
-        }
-    }
+    are_strict(&written(), again);
 }

@@ -17,3 +17,4 @@ mod tls;
 mod tls_strangers;
 mod work;
 mod work_messages;
+mod written;

@@ -3,6 +3,7 @@
 //! Owns: the comparison with `golden-work-v1.hex`. Must never: know a connection. Next:
 //! `../../src/cluster/report.rs`, `../../src/cluster/order.rs`.
 
+use crate::written::{Written, are_golden, are_strict};
 use fencepost::cluster::order::{decode_order, encode_order};
 use fencepost::cluster::report::{decode_report, encode_report};
 use fencepost::shell::messages::FromWorker;
@@ -182,7 +183,7 @@ fn orders() -> Vec<WorkerInput> {
     ]
 }
 
-fn written() -> Vec<(&'static str, Vec<u8>)> {
+fn written() -> Written {
     let mut all: Vec<(&str, Vec<u8>)> = Vec::new();
     all.extend(
         reports()
@@ -205,17 +206,7 @@ fn again(what: &str, bytes: &[u8]) -> Option<Vec<u8>> {
 
 #[test]
 fn f14_messages_of_workers_and_shards_are_written_as_they_always_were() {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let lines: Vec<String> = written()
-        .iter()
-        .map(|(what, bytes)| format!("{what} {}", hex(bytes)))
-        .collect();
-    let now = lines.join("\n");
-    assert_eq!(
-        GOLDEN.lines().collect::<Vec<_>>(),
-        lines,
-        "as they would be now:\n{now}"
-    );
+    are_golden(GOLDEN, &written());
 }
 
 #[test]
@@ -241,22 +232,6 @@ fn what_only_a_node_tells_its_own_worker_is_no_message() {
 
 #[test]
 fn what_is_cut_off_longer_of_another_version_or_unknown_is_refused() {
-    for (what, bytes) in written() {
-        for end in 0..bytes.len() {
-            assert!(again(what, &bytes[..end]).is_none(), "{what} cut off at {end}");
-        }
-        let mut longer = bytes.clone();
-        longer.push(0);
-        assert!(again(what, &longer).is_none(), "{what} with a byte too many");
-        let mut newer = bytes.clone();
-        newer[0] += 1;
-        assert!(again(what, &newer).is_none(), "{what} of another version");
-        // Any other byte is read as something or refused, and never panics.
-        for at in 0..bytes.len() {
-            let mut other = bytes.clone();
-            other[at] ^= 0xff;
-            let _ = again(what, &other);
-        }
-    }
+    are_strict(&written(), again);
     assert!(decode_order(&[1, 11]).is_err(), "a kind of a later build");
 }

@@ -22,10 +22,16 @@ fn is_there(program: &str) -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-/// Words that start a program with these variables.
-fn with_variables(variables: &[String]) -> Vec<&str> {
-    let words = variables.iter().map(String::as_str);
-    std::iter::once("env").chain(words).collect()
+/// A server that is told of a manager, and the manager's end of the socket, which lies in the folder.
+fn managed(variables: &[&str]) -> (tempfile::TempDir, UnixDatagram, Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let named = format!("NOTIFY_SOCKET={}", socket.display());
+    let words = [&["env", &named], variables].concat();
+    let server = Place::new(&[]).started_by(&words).start();
+    (folder, manager, server)
 }
 
 /// The next word that the manager is told.
@@ -37,15 +43,7 @@ fn hear(manager: &UnixDatagram) -> String {
 
 #[test]
 fn a_manager_is_told_of_readiness_life_and_the_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("notify");
-    let manager = UnixDatagram::bind(&socket).unwrap();
-    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let variables = [
-        format!("NOTIFY_SOCKET={}", socket.display()),
-        "WATCHDOG_USEC=300000".to_owned(),
-    ];
-    let mut server = Place::new(&[]).started_by(&with_variables(&variables)).start();
+    let (_folder, manager, mut server) = managed(&["WATCHDOG_USEC=300000"]);
     let mut heard = Vec::new();
     while !(heard.iter().any(|word| word == "READY=1") && heard.ends_with(&["WATCHDOG=1".to_owned()])) {
         heard.push(hear(&manager));
@@ -57,16 +55,7 @@ fn a_manager_is_told_of_readiness_life_and_the_end() {
 
 #[test]
 fn signs_of_life_for_another_process_are_not_given() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("notify");
-    let manager = UnixDatagram::bind(&socket).unwrap();
-    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let variables = [
-        format!("NOTIFY_SOCKET={}", socket.display()),
-        "WATCHDOG_USEC=1000".to_owned(),
-        "WATCHDOG_PID=1".to_owned(),
-    ];
-    let mut server = Place::new(&[]).started_by(&with_variables(&variables)).start();
+    let (_folder, manager, mut server) = managed(&["WATCHDOG_USEC=1000", "WATCHDOG_PID=1"]);
     assert_eq!(server.stop(), Some(0));
     assert_eq!([hear(&manager), hear(&manager)], ["READY=1", "STOPPING=1"]);
 }
