@@ -245,6 +245,7 @@ impl NodeGateway {
     }
 
     /// Whether every shard's actor answered when it was last looked at, which is every second.
+    #[cfg(not(madsim))]
     pub(crate) fn shards_answer(&self) -> bool {
         let silent = ShardProbe::silent();
         self.last_probes().iter().all(|probe| probe.refused != silent.refused)
