@@ -5,7 +5,7 @@
 //! whose owners die young by a growing pause (F9). Must never: take a shard from a node on the board without
 //! letting it release, or decide while a batch is in flight. Next: `placement.rs`, `check.rs`.
 
-use super::board::{BoardView, Hold};
+use super::board::{BoardView, Hold, Session};
 use super::io::{Assigned, CoordinatorEffect};
 use super::placement::{place, score};
 use super::{Coordinator, Standing};
@@ -92,7 +92,8 @@ impl Coordinator {
                 let said = owner.report(shard);
                 said.hold == Hold::Held && said.version == row.version
             });
-            under_way += usize::from(owner.is_some() && !is_settled);
+            let will_be = owner.is_some_and(|owner| !declines(owner, shard));
+            under_way += usize::from(will_be && !is_settled);
         }
         Draft {
             loads,
@@ -126,16 +127,19 @@ impl Coordinator {
         }
     }
 
-    /// Shards without an owner on the board. On a young board its absence means nothing yet.
+    /// Shards without an owner on the board (on a young board its absence means nothing yet), and those whose
+    /// owner is there and says that it will never open them: nobody serves these, so no bound holds them back.
     fn place_homeless(&mut self, now: Monotonic, view: &BoardView, draft: &mut Draft) {
         let shards = self.rows.len();
         for number in 0..shards {
             let shard = number as u16;
             let row = self.rows.get(number).cloned().flatten();
-            let is_gone = row.as_ref().is_some_and(|row| view.session(&row.node).is_none());
+            let owner = row.as_ref().map(|row| view.session(&row.node));
+            let is_gone = owner.is_some_and(|owner| owner.is_none());
             match row {
                 _ if self.unreadable.contains(&shard) => continue,
                 None => {}
+                Some(_) if owner.flatten().is_some_and(|owner| declines(owner, shard)) => {}
                 Some(_) if is_gone && !view.is_young && self.may_take(now, number) => {}
                 Some(_) => continue,
             }
@@ -277,4 +281,9 @@ impl Coordinator {
     pub(super) fn numbered(&self) -> impl Iterator<Item = (u16, Option<&Assigned>)> {
         self.rows.iter().enumerate().map(|(at, row)| (at as u16, row.as_ref()))
     }
+}
+
+/// A node that takes nothing more and has nothing of this shard: a decision that named it came too late.
+fn declines(owner: &Session, shard: u16) -> bool {
+    !owner.takes && owner.report(shard).hold == Hold::Idle
 }

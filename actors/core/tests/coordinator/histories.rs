@@ -328,6 +328,52 @@ fn a_node_that_leaves_hands_over_at_once() {
     assert!(world.owners().iter().all(|owner| owner.is_some_and(|owner| owner != 1)));
 }
 
+/// F32: a takeover names a node that has begun to leave. It opens nothing more, and its row looked like a move
+/// under way for ever: with as many of them as may move at once, nothing moved any more and the node never left.
+#[test]
+fn f32_a_shard_that_falls_to_a_node_that_leaves_goes_on_at_once() {
+    let mut found = 0;
+    for (dead, leaver) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+        let other = 3 - dead - leaver;
+        let mut world = cell(Setup {
+            moves_max: 1,
+            ..setup(3, 6)
+        });
+        let before = world.store.moves;
+        all(&mut world, &[Event::Pause(dead)]);
+        for _ in 0..40 {
+            if world.store.moves != before {
+                break;
+            }
+            // The leaver is there, and hears nothing.
+            all(
+                &mut world,
+                &[
+                    Event::Tick,
+                    Event::Post(leaver),
+                    Event::LoseAnswer(leaver),
+                    Event::Beat(other),
+                ],
+            );
+        }
+        let leaver_name = &world.nodes[leaver].name;
+        let fallen = |row: &Option<Assigned>| {
+            row.as_ref()
+                .is_some_and(|row| row.node == *leaver_name && row.version > 1)
+        };
+        found += usize::from(world.store.rows.iter().any(fallen));
+        all(&mut world, &[Event::Drain(leaver)]);
+        world.run(20);
+        assert!(world.nodes[leaver].is_gone, "{leaver} has nothing any more");
+        assert!(
+            world.owners().iter().all(|owner| *owner == Some(other)),
+            "{:?}",
+            world.owners()
+        );
+    }
+    assert!(found >= 2, "a shard fell to a node that leaves in {found} of 6");
+}
+
 /// Balance without flapping: shards move to a node once it has been there for a while, each at most once.
 #[test]
 fn a_node_that_comes_gets_its_share_once_and_one_that_comes_and_goes_gets_none() {
