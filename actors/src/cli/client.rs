@@ -11,7 +11,7 @@ use crate::problem::{Exit, OUTCOME_UNKNOWN, Problem, plain};
 use clap::Args;
 use fencepost_core::duration;
 use fencepost_core::ids::Token;
-use fencepost_core::limits::CLI_ANSWER_BYTES_MAX;
+use fencepost_core::limits::{CLI_ANSWER_BYTES_MAX, CLI_ANSWER_MS};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, USER_AGENT};
@@ -44,9 +44,6 @@ pub struct ServerArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_span, help_heading = "Server")]
     pub timeout: Option<Duration>,
 }
-
-/// How long an answer is waited for when nobody says.
-const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// A length of time on the command line.
 pub fn parse_span(text: &str) -> Result<Duration, String> {
@@ -179,7 +176,7 @@ impl Client {
         Ok(Client {
             authority: format!("{}:{port}", parsed.host()),
             token: token()?,
-            timeout: args.timeout.unwrap_or(TIMEOUT_DEFAULT),
+            timeout: args.timeout.unwrap_or(Duration::from_millis(CLI_ANSWER_MS)),
         })
     }
 

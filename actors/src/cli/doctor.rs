@@ -16,7 +16,10 @@ use crate::config::table::{DATA, MESH_CA, MESH_CERT, MESH_KEY, MESH_STORE_AT};
 use crate::mesh::tls::TlsFiles;
 use crate::problem::{Exit, plain};
 use clap::Args;
-use fencepost_core::limits::{CERTIFICATE_WARN_DAYS, DISK_FREE_MIN_BYTES, HTTP_CONNECTION_COUNT_MAX};
+use fencepost_core::limits::{
+    CERTIFICATE_WARN_DAYS, DISK_FREE_MIN_BYTES, DOCTOR_CLOCK_GAP_MS, DOCTOR_CONNECT_MS, DOCTOR_SYNC_COUNT,
+    HTTP_CONNECTION_COUNT_MAX,
+};
 use fencepost_core::time::StoreTime;
 use fencepost_core::zone::ZoneVersion;
 use fencepost_storage::fjall_store::{FreeSpace as _, StatvfsProbe, glance};
@@ -220,14 +223,11 @@ impl DoctorArgs {
     }
 }
 
-/// Longest that a connection may take.
-const CONNECT_MAX: Duration = Duration::from_secs(2);
-
 /// Whether somebody listens where the store should be.
 async fn check_address(at: &str) -> Finding {
     let fix = "start the process with the store, or correct --store-at";
     let connecting = tokio::net::TcpStream::connect(at);
-    match tokio::time::timeout(CONNECT_MAX, connecting).await {
+    match tokio::time::timeout(Duration::from_millis(DOCTOR_CONNECT_MS), connecting).await {
         Ok(Ok(_)) => ok("store's address", format!("{at} takes connections")),
         Ok(Err(error)) => fail("store's address", format!("{at}: {}", plain(&error)), fix),
         Err(_) => fail("store's address", format!("{at} does not answer"), fix),
@@ -313,9 +313,6 @@ fn check_room(folder: &Path) -> Finding {
     }
 }
 
-/// Syncs that the probe makes.
-const SYNC_COUNT: usize = 16;
-
 /// Times small synced writes beside the store; every acknowledgement waits for one such sync.
 fn check_sync(folder: &Path, clock: &SystemClock) -> Finding {
     let path = folder.join(format!(".doctor-{}", std::process::id()));
@@ -335,7 +332,7 @@ fn check_sync(folder: &Path, clock: &SystemClock) -> Finding {
     let median = times.get(times.len() / 2).copied().unwrap_or(0);
     let worst = times.last().copied().unwrap_or(0);
     let detail = format!(
-        "median {:.2} ms, worst {:.2} ms of {SYNC_COUNT}",
+        "median {:.2} ms, worst {:.2} ms of {DOCTOR_SYNC_COUNT}",
         median as f64 / 1e3,
         worst as f64 / 1e3
     );
@@ -356,7 +353,7 @@ fn check_sync(folder: &Path, clock: &SystemClock) -> Finding {
 
 fn probe_sync(path: &Path, clock: &SystemClock) -> std::io::Result<Vec<u64>> {
     let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    (0..SYNC_COUNT)
+    (0..DOCTOR_SYNC_COUNT)
         .map(|_| {
             let began = clock.mono();
             file.write_all(&[0; 4_096])?;
@@ -380,7 +377,7 @@ fn check_handles() -> Finding {
 }
 
 /// Further apart than this, clocks are worth a look.
-const CLOCK_GAP_MICROS: u64 = 2_000_000;
+const CLOCK_GAP_MICROS: u64 = DOCTOR_CLOCK_GAP_MS * 1_000;
 
 fn judge_server(facts: &Value, now: StoreTime) -> Vec<Finding> {
     let text = |key: &str| cell(facts, &[key]);

@@ -11,6 +11,7 @@ use super::pages::{collect, collect_newest};
 use super::when::Times;
 use crate::problem::Exit;
 use clap::{Args, Subcommand, ValueEnum};
+use fencepost_core::limits::{CLI_LOOK_MS, CLI_WAIT_MS};
 use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;
@@ -292,20 +293,18 @@ async fn settle(args: &SettleArgs, out: &mut dyn Write) -> Result<Exit, Failure>
         .await
 }
 
-/// One long poll of the server.
-const POLL_SECONDS: u64 = 30;
-/// How long a job is waited for when nobody says.
-const WAIT_DEFAULT: Duration = Duration::from_secs(3_600);
-
 async fn wait(args: &WaitArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let one = &args.one;
-    let most = args.most.or(one.answer.timeout()).unwrap_or(WAIT_DEFAULT);
+    let most = args
+        .most
+        .or(one.answer.timeout())
+        .unwrap_or(Duration::from_millis(CLI_WAIT_MS));
     let (client, times) = one.answer.begin()?;
     let client = client.within(most);
     let mut left = most.as_secs();
     let spinner = super::progress::spinner(&format!("waiting for {}", one.id));
     let (value, body) = loop {
-        let seconds = left.min(POLL_SECONDS);
+        let seconds = left.min(CLI_LOOK_MS / 1_000);
         let path = with_query(&one.path("/wait"), &[("timeout", Some(seconds.to_string()))]);
         let reply = client.call(Call::get(&path).held(Duration::from_secs(seconds))).await?;
         let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;

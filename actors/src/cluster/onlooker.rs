@@ -13,16 +13,13 @@ use crate::net::rt;
 use crate::shell::shard_actor::{Ending, Fatal};
 use fencepost_core::coordinator::board::{BoardView, Session};
 use fencepost_core::ids::ShardMap;
-use fencepost_core::limits::BOARD_POST_MS;
+use fencepost_core::limits::{BOARD_POST_MS, BOARD_POSTS_PER_SESSION};
 use fencepost_core::name::Name;
 use fencepost_core::time::Span;
 use futures_util::future::{Either, select};
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
-
-/// Posts of one session length, at least.
-const POSTS: u64 = 5;
 
 /// What an onlooker works with.
 pub struct OnlookerParts {
@@ -156,7 +153,7 @@ impl Running {
     fn on_view(&mut self, view: &BoardView) {
         (self.refusal, self.was_there) = (None, true);
         self.seen = view.number;
-        self.interval = Span::from_millis(BOARD_POST_MS).min(Span((view.length.0 / POSTS).max(1)));
+        self.interval = Span::from_millis(BOARD_POST_MS).min(Span((view.length.0 / BOARD_POSTS_PER_SESSION).max(1)));
         self.parts.owners.learn_board(view);
         let is_there =
             |address: &str| view.is_young || view.sessions.iter().any(|session| *session.address == *address);

@@ -17,7 +17,7 @@ use actix::Addr;
 use fencepost_core::ids::{JobId, Token, WorkerId};
 use fencepost_core::job::Outcome;
 use fencepost_core::lease_manager::io::Recorded;
-use fencepost_core::limits::{CLAIM_GATHER_MS, CLAIM_WAIT_MS_MIN, CLAIMS_OPEN_MAX, LEASE_MARGIN_MS};
+use fencepost_core::limits::{CLAIM_GATHER_MS, CLAIM_MS_MAX, CLAIM_WAIT_MS_MIN, CLAIMS_OPEN_MAX, LEASE_MARGIN_MS};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
@@ -27,9 +27,6 @@ use futures_util::future::{BoxFuture, Either, ready, select};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::oneshot;
-
-/// Longer than any attempt may take: an answered claim ends with its last attempt.
-const NO_LIMIT: Span = Span::from_secs(366 * 24 * 3_600);
 
 /// Which claim: the worker's name and its own number for it.
 pub(super) type Id = (Name, Arc<str>);
@@ -178,7 +175,9 @@ async fn serve(desk: Arc<Desk>, claim: Arc<Claim>, ask: Ask) {
         claim.gather(&desk, ask.wait).await;
         let (tell, drained) = oneshot::channel();
         // From when this is handled on, nothing starts any more: what the claim has now is the answer.
-        let _ = address.send(ToWorker::Drain(NO_LIMIT, tell)).await;
+        let _ = address
+            .send(ToWorker::Drain(Span::from_millis(CLAIM_MS_MAX), tell))
+            .await;
         let unwanted = claim.answer();
         for attempt in unwanted {
             let _ = attempt.release().await;

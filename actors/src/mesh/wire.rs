@@ -76,16 +76,13 @@ mod secured {
     use crate::mesh::MeshParts;
     use crate::mesh::frame::{FrameKind, GREETING, Origin, write_frame};
     use crate::mesh::greeting::RefusedGreeting;
-    use fencepost_core::limits::GREETING_BYTES_MAX;
+    use fencepost_core::limits::REFUSED_LINGER_BYTES_MAX;
     use std::io;
     use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 
     /// First byte of a TLS handshake; a frame begins with its length, which is never that large.
     const HANDSHAKE: u8 = 0x16;
-
-    /// Bytes that are read of a stream that was refused, so that its end hears why.
-    const LINGER_BYTES_MAX: u64 = 64 << 10;
 
     pub(super) async fn accepted(parts: &MeshParts, mut stream: TcpStream) -> Result<Wire, WireError> {
         let mut first = [0];
@@ -121,9 +118,8 @@ mod secured {
 
     /// Ends a stream so that what was written is read at the other end: unread bytes would reset it.
     pub async fn linger(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
-        const { assert!(LINGER_BYTES_MAX > GREETING_BYTES_MAX as u64) };
         if stream.shutdown().await.is_ok() {
-            let mut rest = stream.take(LINGER_BYTES_MAX);
+            let mut rest = stream.take(REFUSED_LINGER_BYTES_MAX);
             let _ = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;
         }
     }

@@ -5,14 +5,12 @@
 
 use crate::clock::SharedClock;
 use crate::net::rt::spawn_local;
+use fencepost_core::limits::MANAGER_BEATS;
 use fencepost_core::time::Span;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
-
-/// Of the manager's time between two signs of life, the part after which we give the next.
-const BEATS: u64 = 3;
 
 /// The way to the manager.
 #[derive(Clone)]
@@ -58,7 +56,7 @@ impl Manager {
                 if is_alive() {
                     manager.tell("WATCHDOG=1");
                 }
-                clock.sleep(Span(patience.0 / BEATS)).await;
+                clock.sleep(Span(patience.0 / MANAGER_BEATS)).await;
             }
         });
     }

@@ -24,7 +24,7 @@ use crate::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
 use crate::telemetry::console::ConsoleNotes;
 use crate::telemetry::logging::{self, LogFormat, LogNotes};
 use crate::telemetry::metrics::{self, MetricNotes};
-use fencepost_core::limits::STOP_START_MS;
+use fencepost_core::limits::{HTTP_STOP_MS, STOP_START_MS};
 use fencepost_core::refusal::Refusal;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fencepost_storage::fjall_store::{FjallStore, NewStore, Options, glance};
@@ -220,7 +220,7 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     let api = make_api(&options, listening, &node, render, &*chance)?;
     let (tell_served, served) = tokio::sync::oneshot::channel();
     crate::net::rt::spawn_local(async move {
-        api.serve(stop, Duration::from_secs(5)).await;
+        api.serve(stop, Duration::from_millis(HTTP_STOP_MS)).await;
         let _ = tell_served.send(());
     });
     // A signal that comes while shards still open is heard too.

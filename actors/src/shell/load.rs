@@ -9,7 +9,7 @@ use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_last, r
 use fencepost_core::ids::{BatchNo, Epoch, Generation, Holder, Incarnation, JobId, Scope, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::LeaseOpened;
-use fencepost_core::limits::{SCAN_BYTES_MAX, SCAN_ROWS_MAX};
+use fencepost_core::limits::{CLASS_PAGE_ROWS, SCAN_BYTES_MAX, SCAN_ROWS_MAX};
 use fencepost_core::machine::Write;
 use fencepost_core::name::Name;
 use fencepost_core::row::{LeasedRow, MarkRow, QuarantineRow, Row, RowKey};
@@ -22,9 +22,6 @@ use fencepost_storage::keys::{KeyRange, Kind, key_bytes, parse_key};
 use fencepost_storage::store::{Commit, Committed, KeyValue, Open, OpenError, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Rows of the first and of the smallest page that is read for their classes.
-const CLASS_PAGE_FIRST: usize = 4;
 
 /// Of a schedule: tenant, name, and which life of the name.
 type Life<'a> = (&'a Name, &'a Name, &'a Incarnation);
@@ -411,7 +408,7 @@ async fn load_leased(
 async fn load_classes(store: &SharedStore, shard: ShardId) -> Result<Vec<(Name, Name)>, StoreError> {
     let mut classes: Vec<(Name, Name)> = Vec::new();
     let mut rest = KeyRange::ready(shard);
-    let mut limit = CLASS_PAGE_FIRST;
+    let mut limit = CLASS_PAGE_ROWS;
     loop {
         let scan = rest.clone().scan_page(limit, SCAN_BYTES_MAX);
         let page = store.scan(scan.clone()).await?;
@@ -432,7 +429,7 @@ async fn load_classes(store: &SharedStore, shard: ShardId) -> Result<Vec<(Name, 
         }
         limit = match (classes.len() - known) * 2 >= limit {
             true => (limit * 2).min(SCAN_ROWS_MAX),
-            false => (limit / 2).max(CLASS_PAGE_FIRST),
+            false => (limit / 2).max(CLASS_PAGE_ROWS),
         };
     }
 }

@@ -12,6 +12,7 @@ use super::mark::Mark;
 use super::rewrite;
 use super::space::Space;
 use crate::keys::chain_key;
+use fencepost_core::limits::JOURNAL_VALUE_BYTES_MAX;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -22,8 +23,6 @@ const TAG_START: u8 = 1;
 const TAG_ITEM: u8 = 2;
 const TAG_END: u8 = 3;
 const TAG_CLEAR: u8 = 4;
-/// Longer values than any row are damage.
-const VALUE_BYTES_MAX: u32 = 16 << 20;
 
 /// What the journals hold.
 #[derive(Debug, Default)]
@@ -279,7 +278,7 @@ impl Reader {
         let keyspace = u64::from_le_bytes([k0, k1, k2, k3, k4, k5, k6, k7]);
         let key_bytes = usize::from(u16::from_le_bytes([n0, n1]));
         let value_bytes = u32::from_le_bytes([v0, v1, v2, v3]);
-        if value_bytes > VALUE_BYTES_MAX {
+        if value_bytes > JOURNAL_VALUE_BYTES_MAX {
             return Ok(false);
         }
         let key_at = self.raw.len();

@@ -15,6 +15,7 @@ use croner::parser::{CronParser, Seconds, Year};
 use croner::{CronPattern, Weekday};
 
 use super::item::FieldValues;
+use crate::limits::DAY_RULES_KEPT_MAX;
 
 /// One bit for each day of a month, bit 0 for the first.
 pub(super) type DayBits = u32;
@@ -30,7 +31,6 @@ const SHAPES: usize = 28;
 /// Days, weekdays, whether both must match, and whether the last working day matches too.
 type MemoKey = (String, String, bool, bool);
 static MEMO: Mutex<BTreeMap<MemoKey, DayTable>> = Mutex::new(BTreeMap::new());
-const MEMO_MAX: usize = 1_024;
 
 /// A month that has a shape: its year and number, its first weekday and its length.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +88,7 @@ impl DayTable {
             return Ok(table.clone());
         }
         let table = Self::ask(dom, dow, both)?;
-        if known.len() >= MEMO_MAX {
+        if known.len() >= DAY_RULES_KEPT_MAX {
             known.clear();
         }
         known.insert(key, table.clone());

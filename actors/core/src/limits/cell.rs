@@ -18,3 +18,5 @@ pub const CONFIG_MISTAKES_MAX: usize = 100;
 pub const CONFIG_WORD_CHARS_MAX: usize = 64;
 /// Fewest bytes of a secret, as in its file.
 pub const SECRET_BYTES_MIN: usize = 16;
+/// Signs of life that the service manager gets in the time that it allows between two.
+pub const MANAGER_BEATS: u64 = 3;

@@ -26,3 +26,5 @@ pub const BEAT_COUNT_MAX: usize = 1_000;
 pub const REPORT_WAIT_MS: u64 = 5_000;
 /// Ended attempts of workers over HTTP whose reports a node still answers as it did the first time.
 pub const REPORTS_KEPT_MAX: usize = 8_192;
+/// Milliseconds that an answered claim may stay: longer than any attempt takes.
+pub const CLAIM_MS_MAX: u64 = 366 * 86_400_000;

@@ -50,3 +50,5 @@ pub const REMOTE_TEXT_BYTES_MAX: usize = 4 << 10;
 pub const LINK_ACCEPT_PAUSE_MS: u64 = 100;
 /// Commits of one scope from other nodes that are remembered while they are in work: more than an owner sends.
 pub const REMOTE_COMMITS_MAX: usize = 8;
+/// Bytes that are read of a stream that was refused, so that its end hears why.
+pub const REFUSED_LINGER_BYTES_MAX: u64 = 64 << 10;

@@ -34,7 +34,10 @@ pub use workers::*;
 
 const _: () = assert!(LINK_PING_MS * 3 <= LINK_SILENT_MS && LINK_SILENT_MS + GREETING_MS <= 10_000);
 const _: () = assert!(FRAME_BYTES_MAX <= SEND_QUEUE_BYTES_MAX && BATCH_BYTES_MAX * 2 <= REMOTE_BATCH_BYTES_MAX);
+const _: () = assert!(REFUSED_LINGER_BYTES_MAX > GREETING_BYTES_MAX as u64);
 const _: () = assert!(HEARTBEAT_MS * 3 <= LEASE_MS);
+const _: () = assert!(CLAIM_MS_MAX > ATTEMPT_TIMEOUT_MS_MAX && CLI_LOOK_MS <= HTTP_WAIT_MS_MAX);
+const _: () = assert!(JOURNAL_VALUE_BYTES_MAX as usize > ROW_BYTES_MAX);
 const _: () = assert!(LEASE_MARGIN_MS < HEARTBEAT_MS);
 // F17
 const _: () = assert!(LEASE_MS - HEARTBEAT_MS > SHARD_LEASE_MS_MAX + SHARD_LEASE_MARGIN_MS + HANDOVER_MS_MAX);

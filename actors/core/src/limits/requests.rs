@@ -80,3 +80,17 @@ pub const WAIT_LOOK_PAUSE_MS: u64 = 100;
 pub const CLI_ANSWER_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a file that a command takes.
 pub const CLI_FILE_BYTES_MAX: u64 = 64 << 20;
+/// Milliseconds that a server which stops lets answers under way go on.
+pub const HTTP_STOP_MS: u64 = 5_000;
+/// Milliseconds that the command line waits for an answer when nobody says.
+pub const CLI_ANSWER_MS: u64 = 30_000;
+/// Milliseconds of one look of `job wait` at the server.
+pub const CLI_LOOK_MS: u64 = 30_000;
+/// Milliseconds that `job wait` waits when nobody says.
+pub const CLI_WAIT_MS: u64 = 3_600_000;
+/// Milliseconds that `doctor` waits for a connection.
+pub const DOCTOR_CONNECT_MS: u64 = 2_000;
+/// Syncs that `doctor` makes to see how long one takes.
+pub const DOCTOR_SYNC_COUNT: usize = 16;
+/// Milliseconds that two clocks may be apart before `doctor` says so.
+pub const DOCTOR_CLOCK_GAP_MS: u64 = 2_000;

@@ -59,3 +59,5 @@ pub const FIRES_PER_STEP_MAX: usize = 1_024;
 pub const PREVIEW_COUNT_MAX: u32 = 1_000;
 /// Between two steps of a backlog, at least this long.
 pub const BACKLOG_PACE_MS: u64 = 100;
+/// Day rules of expressions that are kept compiled.
+pub const DAY_RULES_KEPT_MAX: usize = 1_024;

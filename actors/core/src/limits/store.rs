@@ -35,3 +35,7 @@ pub const STORE_FILES_MAX: usize = 256;
 pub const DISK_FREE_MIN_BYTES: u64 = 64 << 20;
 /// Bytes of a key; no row has a longer one.
 pub const KEY_BYTES_MAX: usize = 2_048;
+/// Bytes of one value in a journal; a longer one is damage.
+pub const JOURNAL_VALUE_BYTES_MAX: u32 = 16 << 20;
+/// Rows of the first and of the smallest page that a replay reads for their classes.
+pub const CLASS_PAGE_ROWS: usize = 4;

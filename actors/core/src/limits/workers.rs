@@ -49,3 +49,5 @@ pub const HAND_BACKS_OPEN_MAX: usize = 4_096;
 pub const LEASES_PER_SHARD_MAX: usize = 65_536;
 /// Time that a drain waits for attempts in flight.
 pub const DRAIN_MS: u64 = 30_000;
+/// Owner epochs of a shard of which a worker remembers what it was granted.
+pub const GRANT_EPOCHS_KEPT: usize = 4;

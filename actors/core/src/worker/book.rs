@@ -12,9 +12,6 @@ use std::collections::{BTreeMap, VecDeque};
 /// An attempt.
 pub(super) type Key = (JobId, Token);
 
-/// Owner epochs of which granted sequences are remembered.
-const SEEN_EPOCHS_MAX: usize = 4;
-
 /// What a worker remembers of one shard.
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct ShardBook {
@@ -131,7 +128,7 @@ impl Seen {
         let epoch = (token.generation, token.epoch);
         match (self.marks.get(&epoch), self.marks.keys().next()) {
             (Some(mark), _) => token.sequence > *mark,
-            (None, Some(oldest)) => epoch > *oldest || self.marks.len() < SEEN_EPOCHS_MAX,
+            (None, Some(oldest)) => epoch > *oldest || self.marks.len() < limits::GRANT_EPOCHS_KEPT,
             (None, None) => true,
         }
     }
@@ -140,7 +137,7 @@ impl Seen {
     pub(super) fn note(&mut self, token: Token) {
         let mark = self.marks.entry((token.generation, token.epoch)).or_default();
         *mark = token.sequence.max(*mark);
-        if self.marks.len() > SEEN_EPOCHS_MAX {
+        if self.marks.len() > limits::GRANT_EPOCHS_KEPT {
             self.marks.pop_first();
         }
     }
