@@ -109,6 +109,12 @@ impl BoardView {
         self.sessions.iter().find(|session| session.node == *node)
     }
 
+    /// The newest decision about a shard that anybody on it has read.
+    pub fn newest(&self, shard: u16) -> u64 {
+        let said = self.sessions.iter().map(|session| session.report(shard).version);
+        said.max().unwrap_or(0)
+    }
+
     /// Whether this one is of the same board and later.
     pub fn is_newer_than(&self, other: &BoardView) -> bool {
         self.board == other.board && self.number > other.number

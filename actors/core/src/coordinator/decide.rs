@@ -102,7 +102,7 @@ impl Coordinator {
         }
     }
 
-    /// Shards whose row cannot be read (F9). Whoever has the shard keeps it, and the new row is above every
+    /// Shards whose row cannot be read (F9) or came back older. Whoever has the shard keeps it, and the new row is above every
     /// version that anybody knows: a node that missed a decision must not take this one for an older one. Where
     /// neither this coordinator nor the board knows one, epochs are above all that was ever counted.
     fn restate(&mut self, now: Monotonic, epoch: Epoch, view: &BoardView, draft: &mut Draft) {
@@ -120,7 +120,7 @@ impl Coordinator {
             let Some(node) = here.or(holder).or_else(place) else {
                 continue;
             };
-            let said = said().map(|(said, _)| said.version).max().unwrap_or(0);
+            let said = view.newest(shard);
             // What this one knows was read or decided under its own epoch: nothing is above it.
             let known = row.map_or(epoch.0 << 32, |row| row.version);
             self.assign_as(now, shard, node, said.max(known) + 1, draft);

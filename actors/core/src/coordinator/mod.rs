@@ -44,7 +44,8 @@ pub struct Coordinator {
     view: Option<BoardView>,
     /// Rows as they are durable, by shard number.
     rows: Vec<Option<Assigned>>,
-    /// Shards whose durable row cannot be read: each is decided anew, above every version that anybody knows.
+    /// Shards whose durable row cannot be read, or is older than what a node has read: each is decided anew,
+    /// above every version that anybody knows.
     unreadable: BTreeSet<u16>,
     /// Rows of the batch in flight, by shard number.
     pending: BTreeMap<u16, Assigned>,
@@ -124,9 +125,20 @@ impl Coordinator {
                 effects.push(CoordinatorEffect::Open);
             }
             (Standing::Active(mine) | Standing::Reading(mine), Some(other)) if other > *mine => self.stand_by(),
+            (Standing::Active(_), _) if self.is_overtaken() => self.stand_by(),
             (Standing::Active(_), _) => self.decide(now, effects),
             (Standing::Standby, Some(_)) | (Standing::Opening | Standing::Reading(_), _) => {}
         }
+    }
+
+    /// A node has read a decision that this one did not make: another one decided after it, and may be gone
+    /// again. One that has nothing to commit would never hear that it was refused.
+    fn is_overtaken(&self) -> bool {
+        let Some(view) = &self.view else { return false };
+        self.numbered().any(|(shard, row)| {
+            let known = self.pending.get(&shard).or(row).map_or(0, |row| row.version);
+            !self.unreadable.contains(&shard) && view.newest(shard) > known
+        })
     }
 
     fn on_opened(&mut self, epoch: Epoch, effects: &mut Vec<CoordinatorEffect>) {
@@ -158,6 +170,14 @@ impl Coordinator {
         }
         self.rows = rows;
         self.unreadable = unreadable.into_iter().collect();
+        let newest = |shard| self.view.as_ref().map_or(0, |view| view.newest(shard));
+        let behind = |(shard, row): (u16, Option<&Assigned>)| {
+            let is_behind = newest(shard) > row.map_or(0, |row| row.version);
+            is_behind.then_some(shard)
+        };
+        // An older store came back: nodes would take its rows for old ones.
+        let behind: Vec<u16> = self.numbered().filter_map(behind).collect();
+        self.unreadable.extend(behind);
         self.pending.clear();
         self.decided = 0;
         self.books = vec![ShardBook::default(); self.rows.len()];

@@ -114,6 +114,52 @@ fn f09_a_shard_whose_owners_die_young_is_taken_over_ever_later() {
     );
 }
 
+/// F6, F32: another one opened the scope, moved a shard and left. One that has nothing to commit is not refused
+/// and took the moved shard for a move under way: nothing was balanced and nobody could leave any more.
+#[test]
+fn f32_a_coordinator_that_was_overtaken_hears_of_it_from_the_board() {
+    let mut bench = Bench::new();
+    let moved = Assigned {
+        node: Name::new("b").unwrap(),
+        version: 2,
+    };
+    bench.row = moved.clone();
+    assert!(bench.view().is_none());
+    assert_eq!(bench.coordinator.coordinates(), None, "it no longer decides");
+    assert_eq!(bench.coordinator.counts().deposed, 1);
+    assert!(bench.view().is_none());
+    bench.say(CoordinatorInput::Opened(Epoch(3)));
+    let read = CoordinatorInput::RowsRead {
+        epoch: Epoch(3),
+        rows: vec![Some(moved)],
+        unreadable: Vec::new(),
+    };
+    assert_eq!(bench.say(read), None, "what it reads now is what the nodes have read");
+    assert!(bench.view().is_none());
+    assert_eq!(bench.coordinator.coordinates(), Some((Epoch(3), 0)));
+}
+
+/// F11: a store that was restored has older rows than its nodes have read. They would follow none of them, and
+/// the coordinator would open its scope again with every look at the board.
+#[test]
+fn f11_a_row_that_came_back_older_is_said_again_above_what_was_read() {
+    let mut bench = Bench::new();
+    bench.row.version = 7;
+    assert!(bench.view().is_none());
+    assert!(bench.view().is_none());
+    bench.say(CoordinatorInput::Opened(Epoch(2)));
+    let read = CoordinatorInput::RowsRead {
+        epoch: Epoch(2),
+        rows: vec![Some(Assigned {
+            node: Name::new("b").unwrap(),
+            version: 3,
+        })],
+        unreadable: Vec::new(),
+    };
+    let said = bench.say(read).expect("a decision");
+    assert_eq!(said.version, 8);
+}
+
 /// A coordinator alone, with two nodes that it sees and one shard.
 struct Bench {
     coordinator: Coordinator,
