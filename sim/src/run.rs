@@ -92,7 +92,7 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     heal(&world, &server, second.as_ref());
     let mut unmet = settle(&world, &server).await;
     if unmet.is_none() && world.options.next_day {
-        next_day::pass(&world, &server).await;
+        next_day::pass(&world, &server, second.as_ref()).await;
         unmet = settle(&world, &server).await;
     }
     let rows = rows(&server);

@@ -5,6 +5,7 @@
 
 use super::World;
 use super::http::{Ask, ask};
+use super::second::Second;
 use super::server::Server;
 use super::wishes::{job_body, set};
 use crate::history::Ack;
@@ -19,11 +20,18 @@ const DAY: u64 = 25 * 3_600_000_000;
 /// Keys that come back.
 const KEYS: usize = 5;
 
-/// Lets a day pass with the node down, then uses old keys anew.
-pub async fn pass(world: &World, server: &Server) {
+/// Lets a day pass with every node down, then uses old keys anew. A node that is up for a day beats, looks and
+/// reads all day long: minutes of a run for nothing that the hour before did not show.
+pub async fn pass(world: &World, server: &Server, second: Option<&Second>) {
     server.down(Crash::Process);
+    if let Some(second) = second {
+        second.down();
+    }
     world.sim.sleep(DAY).await;
     server.up();
+    if let Some(second) = second {
+        second.up();
+    }
     world.begin();
     let node = world.client_node(201);
     let world = world.clone();

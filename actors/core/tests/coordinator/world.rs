@@ -93,7 +93,7 @@ pub struct Node {
     pub answers: VecDeque<(u64, u64, Result<BoardView, ()>)>,
     pub calls: VecDeque<(u64, Call)>,
     pub releasing: BTreeSet<u16>,
-    /// Shards that the store did not open because their row cannot be read: their shells try again.
+    /// Held shards that the store did not open: their shells try again.
     pub unopened: BTreeSet<u16>,
     /// Epochs under which its shells are open.
     pub epochs: Vec<Option<Epoch>>,
@@ -316,7 +316,7 @@ impl World {
                 let opened = self.store.open_shard(shard, &name, boot);
                 if is_alive {
                     self.nodes[number].epochs[usize::from(shard)] = opened;
-                    if opened.is_none() && self.store.unreadable.contains(&shard) {
+                    if opened.is_none() && self.nodes[number].host.held().any(|held| held == shard) {
                         self.nodes[number].unopened.insert(shard);
                     }
                 }
@@ -360,8 +360,15 @@ impl World {
         for number in 0..self.nodes.len() {
             let node = &mut self.nodes[number];
             if !node.is_paused && !node.is_gone {
-                for shard in std::mem::take(&mut node.unopened) {
-                    node.calls.push_back((node.boot, Call::OpenShard(shard)));
+                let unopened = std::mem::take(&mut node.unopened);
+                for shard in node.host.held() {
+                    // A commit under an older epoch is refused, and the shell opens anew.
+                    let is_stale = node.epochs[usize::from(shard)]
+                        .is_some_and(|epoch| epoch < self.store.shards[usize::from(shard)].0);
+                    let call = (node.boot, Call::OpenShard(shard));
+                    if (is_stale || unopened.contains(&shard)) && !node.calls.contains(&call) {
+                        node.calls.push_back(call);
+                    }
                 }
                 self.host(number, HostInput::Tick);
             }
