@@ -50,6 +50,8 @@ pub struct Options {
     pub apart: bool,
     /// A second node beside the server owns shards too.
     pub second: bool,
+    /// A node that only works, beside the server: whether the server works too.
+    pub worker: Option<bool>,
     /// At the healing the node's wall clock is set back by so many microseconds and stays there: store time
     /// is held, and lowered in the end.
     pub set_back: Option<u64>,
@@ -110,6 +112,7 @@ impl Options {
             next_day: stream.percent(6),
             apart: Stream::new(seed, "apart").percent(40),
             second: Stream::new(seed, "apart").percent(40) && Stream::new(seed, "second").percent(50),
+            worker: draw_worker(seed),
             set_back: None,
             bug,
         };
@@ -124,6 +127,13 @@ impl Options {
         let lie = if self.faults.clock { self.lie } else { 0 };
         lie.max(self.set_back.unwrap_or(0)).cast_signed() + 2_000_000
     }
+}
+
+/// Only where the store is on a machine of its own, in half of these.
+fn draw_worker(seed: u64) -> Option<bool> {
+    let mut stream = Stream::new(seed, "worker");
+    let is_there = Stream::new(seed, "apart").percent(40) && stream.percent(50);
+    is_there.then(|| stream.percent(50))
 }
 
 /// When the run begins: any day, just before clocks change somewhere, or just before a midnight.
@@ -214,7 +224,7 @@ impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "shards={} slots={} clients={} jobs={} schedules={} active={}s lease={}ms latency={}us change={} lie={}s{}{}{} faults={}",
+            "shards={} slots={} clients={} jobs={} schedules={} active={}s lease={}ms latency={}us change={} lie={}s{}{}{}{} faults={}",
             self.shards,
             self.slots,
             self.clients,
@@ -232,6 +242,11 @@ impl fmt::Display for Options {
                 (true, true) => " store-apart second-node",
                 (true, false) => " store-apart",
                 (false, _) => "",
+            },
+            match self.worker {
+                Some(true) => " worker-beside",
+                Some(false) => " worker-alone",
+                None => "",
             },
             self.faults.names().join("+"),
         )?;

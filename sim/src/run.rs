@@ -8,8 +8,8 @@ use crate::history::{Call, Seen};
 use crate::options::Options;
 use crate::runtime::{Sim, SimConfig, simulate};
 use crate::trace::{Digest, Trace};
-use crate::world::faults::{heal, inject, mind_ended};
-use crate::world::second::Second;
+use crate::world::far_worker;
+use crate::world::faults::{Beside, heal, inject, mind_ended};
 use crate::world::server::Server;
 use crate::world::{Felt, World, clients, next_day, planner, target};
 use fencepost_core::fate::FateKind;
@@ -80,19 +80,17 @@ async fn run_world(sim: Sim, options: Options) -> Report {
         world.sim.record("canary", "process", &std::process::id().to_string());
     }
     target::start(&world);
-    let second = Second::new(&world, &server);
+    let beside = Beside::new(&world, &server);
     server.store_up();
     server.up();
-    if let Some(second) = &second {
-        second.up();
-    }
+    beside.up();
     planner::start(&world);
     clients::start(&world);
-    inject(&world, &server, second.as_ref()).await;
-    heal(&world, &server, second.as_ref());
+    inject(&world, &server, &beside).await;
+    heal(&world, &server, &beside);
     let mut unmet = settle(&world, &server).await;
     if unmet.is_none() && world.options.next_day {
-        next_day::pass(&world, &server, second.as_ref()).await;
+        next_day::pass(&world, &server, &beside).await;
         unmet = settle(&world, &server).await;
     }
     let rows = rows(&server);
@@ -174,6 +172,8 @@ fn note_states(world: &World, seen: &Seen, rows: &[Row]) {
     note(rows.iter().any(moved), "seen:shard-moved");
     let kept = |row: &Row| matches!(row, Row::Edit(edit) if matches!(edit.pending, Some((_, PendingFate::Keep))));
     note(rows.iter().any(kept), "seen:fire-kept");
+    let by_far = |row: &Row| matches!(row, Row::Job(job) if job.attempts.iter().any(|one| one.worker.node.as_str() == far_worker::NAME));
+    note(rows.iter().any(by_far), "seen:worked-elsewhere");
     let lost = |row: &Row| if let Row::Job(job) = row { job.workers_lost() } else { 0 };
     let lost_most = rows.iter().map(lost).max().unwrap_or(0);
     note(lost_most > 0, "seen:worker-lost");

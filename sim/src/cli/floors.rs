@@ -12,6 +12,8 @@ pub const FLOORS: &[(&str, u64)] = &[
     ("away", 67),
     ("store-crash", 42),
     ("second-crash", 9),
+    ("worker-crash", 8),
+    ("worker-cut", 9),
     ("full", 66),
     ("net", 73),
     ("slow", 519),
@@ -75,6 +77,7 @@ pub const FLOORS: &[(&str, u64)] = &[
     ("seen:unsynced-lost", 16),
     ("seen:withdrawn-by-delete", 27),
     ("seen:withdrawn-by-edit", 4),
+    ("seen:worked-elsewhere", 13),
     ("seen:worker-lost", 34),
     ("seen:worker-lost-twice", 2),
 ];

@@ -4,11 +4,42 @@
 //! is counted. Must never: act after the healing. Next: `server.rs`.
 
 use super::World;
+use super::far_worker::FarWorker;
 use super::second::Second;
 use super::server::{STORE_SICK, Server};
 use crate::runtime::Stream;
 use fencepost_storage::model::Crash;
 use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Nodes beside the server, where the seed has them.
+pub struct Beside {
+    /// One that owns shards.
+    pub second: Option<Second>,
+    /// One that only works.
+    pub worker: Option<FarWorker>,
+}
+
+impl Beside {
+    /// Those that the seed asks for, not started.
+    pub fn new(world: &World, server: &Server) -> Beside {
+        Beside {
+            second: Second::new(world, server),
+            worker: FarWorker::new(world),
+        }
+    }
+
+    /// None of them runs.
+    pub fn down(&self) {
+        self.second.iter().for_each(Second::down);
+        self.worker.iter().for_each(FarWorker::down);
+    }
+
+    /// All of them run.
+    pub fn up(&self) {
+        self.second.iter().for_each(Second::up);
+        self.worker.iter().for_each(FarWorker::up);
+    }
+}
 
 /// Restarts the process when it has ended itself.
 pub fn mind_ended(world: &World, server: &Server, mut ended: UnboundedReceiver<u64>) {
@@ -41,7 +72,7 @@ fn power_loss(stream: &mut Stream, server: &Server) -> Crash {
 }
 
 /// Injects faults until the active time is over.
-pub async fn inject(world: &World, server: &Server, second: Option<&Second>) {
+pub async fn inject(world: &World, server: &Server, beside: &Beside) {
     let mut stream = Stream::new(world.options.seed, "faults");
     let kinds = kinds(world);
     while world.sim.now() < world.options.active.0 {
@@ -50,13 +81,25 @@ pub async fn inject(world: &World, server: &Server, second: Option<&Second>) {
             continue;
         };
         world.feel(kind);
-        if let ("second-crash", Some(second)) = (kind, second) {
-            second.down();
-            world.sim.sleep(stream.between(10_000, 12_000_000)).await;
-            second.up();
-            continue;
+        match (kind, &beside.second, &beside.worker) {
+            ("second-crash", Some(second), _) => {
+                second.down();
+                world.sim.sleep(stream.between(10_000, 12_000_000)).await;
+                second.up();
+            }
+            ("worker-crash", _, Some(worker)) => {
+                worker.down();
+                world.sim.sleep(stream.between(10_000, 12_000_000)).await;
+                worker.up();
+            }
+            ("worker-cut", _, Some(worker)) => {
+                worker.node.cut();
+                let leases = stream.between(1, 20);
+                world.sim.sleep(world.options.lease.0 * leases / 10).await;
+                worker.node.mend();
+            }
+            _ => inject_one(kind, world, server, &mut stream).await,
         }
-        inject_one(kind, world, server, &mut stream).await;
     }
 }
 
@@ -71,6 +114,8 @@ fn kinds(world: &World) -> Vec<&'static str> {
         ("full", faults.full),
         ("net", faults.net),
         ("second-crash", world.options.second && faults.crash),
+        ("worker-crash", world.options.worker.is_some() && faults.crash),
+        ("worker-cut", world.options.worker.is_some() && faults.net),
         ("store-crash", world.options.apart && (faults.crash || faults.power)),
     ];
     all.into_iter()
@@ -196,7 +241,7 @@ async fn freeze(world: &World, server: &Server, stream: &mut Stream) {
 }
 
 /// Ends every fault; the node runs.
-pub fn heal(world: &World, server: &Server, second: Option<&Second>) {
+pub fn heal(world: &World, server: &Server, beside: &Beside) {
     world.healed.store(true, std::sync::atomic::Ordering::SeqCst);
     server.store.model.set_away(false);
     server.store.model.set_full(false);
@@ -208,8 +253,6 @@ pub fn heal(world: &World, server: &Server, second: Option<&Second>) {
     }
     server.store_up();
     server.up();
-    if let Some(second) = second {
-        second.up();
-    }
+    beside.up();
     world.sim.record("world", "healed", "");
 }

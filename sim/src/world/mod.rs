@@ -4,6 +4,7 @@
 //! node), `store.rs`, `store_node.rs`, `clients.rs`, `planner.rs`, `target.rs`, `faults.rs`.
 
 pub mod clients;
+pub mod far_worker;
 pub mod faults;
 pub mod hands;
 pub mod http;
@@ -37,6 +38,8 @@ pub const STORE_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 pub const STORE_PORT: u16 = 4481;
 /// The address of a second node that owns shards.
 pub const SECOND_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
+/// The address of a node that only works.
+pub const WORKER_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 4);
 /// The target's address.
 pub const TARGET_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 /// Where the target listens.

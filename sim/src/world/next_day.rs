@@ -4,8 +4,8 @@
 //! own (PROTOCOL F26). Must never: run while faults last. Next: `clients.rs`.
 
 use super::World;
+use super::faults::Beside;
 use super::http::{Ask, ask};
-use super::second::Second;
 use super::server::Server;
 use super::wishes::{job_body, set};
 use crate::history::Ack;
@@ -22,16 +22,12 @@ const KEYS: usize = 5;
 
 /// Lets a day pass with every node down, then uses old keys anew. A node that is up for a day beats, looks and
 /// reads all day long: minutes of a run for nothing that the hour before did not show.
-pub async fn pass(world: &World, server: &Server, second: Option<&Second>) {
+pub async fn pass(world: &World, server: &Server, beside: &Beside) {
     server.down(Crash::Process);
-    if let Some(second) = second {
-        second.down();
-    }
+    beside.down();
     world.sim.sleep(DAY).await;
     server.up();
-    if let Some(second) = second {
-        second.up();
-    }
+    beside.up();
     world.begin();
     let node = world.client_node(201);
     let world = world.clone();

@@ -157,7 +157,10 @@ impl Server {
         let options = &self.world.options;
         let mut config = NodeConfig::new(Name::new("server").expect("a legal name"));
         config.shards = options.shards;
-        config.slots = options.slots;
+        config.slots = match options.worker {
+            Some(false) => 0,
+            Some(true) | None => options.slots,
+        };
         config.lease = options.lease;
         config.heartbeat = options.heartbeat;
         config
@@ -182,7 +185,7 @@ impl Server {
     }
 }
 
-fn targets() -> TargetsConfig {
+pub(super) fn targets() -> TargetsConfig {
     TargetsConfig::default().allowing(["10.0.1.0/24".parse().expect("a range")])
 }
 

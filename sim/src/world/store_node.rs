@@ -88,11 +88,13 @@ impl StoreNode {
                 Err(error) => world.sim.record("store", "no listener", &error.to_string()),
             }
         });
-        let world = self.world.clone();
+        let this = self.clone();
         self.world.sim.spawn(async move {
             // Nodes find it again within their longest pause, and shards ask again.
-            world.sim.sleep(4_000_000).await;
-            world.history.calm("store-down", world.sim.now());
+            this.world.sim.sleep(4_000_000).await;
+            if this.life.load(Ordering::SeqCst) == life {
+                this.world.history.calm("store-down", this.world.sim.now());
+            }
         });
     }
 }
@@ -103,10 +105,11 @@ pub async fn reach(
     clock: SharedClock,
     (node, ip, life): (&str, Ipv4Addr, u64),
 ) -> (Arc<dyn Store>, Neighbours) {
-    let roles = Roles::SCHEDULER
-        .with(Roles::WORKER)
-        .with(Roles::GATEWAY)
-        .with(Roles::COORDINATOR);
+    let owner = Roles::SCHEDULER.with(Roles::GATEWAY).with(Roles::COORDINATOR);
+    let roles = match world.options.worker {
+        Some(false) => owner,
+        Some(true) | None => owner.with(Roles::WORKER),
+    };
     let services = NodeServices::default();
     let parts = Arc::new(mesh_parts(world, clock.clone(), (node, life), roles, services.all()));
     let peer = dial_for(parts.clone(), format!("{STORE_IP}:{STORE_PORT}"), Roles::STORE);
@@ -133,6 +136,24 @@ pub async fn reach(
         services,
     };
     (Arc::new(store), neighbours)
+}
+
+/// The board as a node that only works has it, which needs no more.
+pub fn look_on(world: &World, clock: SharedClock, (node, life): (&str, u64)) -> Neighbours {
+    let services = NodeServices::default();
+    let parts = mesh_parts(world, clock, (node, life), Roles::WORKER, services.of_worker());
+    let parts = Arc::new(parts);
+    Neighbours {
+        boot: life,
+        address: "".into(),
+        board: board_over(dial_for(
+            parts.clone(),
+            format!("{STORE_IP}:{STORE_PORT}"),
+            Roles::STORE,
+        )),
+        router: Arc::new(Router::new(parts)),
+        services,
+    }
 }
 
 fn mesh_parts(
