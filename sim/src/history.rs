@@ -235,13 +235,19 @@ impl History {
         }
     }
 
-    /// A disturbance begins.
-    pub fn disturb(&self, kind: &'static str, from: u64) {
-        self.lock().disturbances.push(Disturbance {
-            from,
-            to: u64::MAX,
-            kind,
-        });
+    /// A disturbance begins; the number is its own.
+    pub fn disturb(&self, kind: &'static str, from: u64) -> usize {
+        let mut seen = self.lock();
+        let to = u64::MAX;
+        seen.disturbances.push(Disturbance { from, to, kind });
+        seen.disturbances.len() - 1
+    }
+
+    /// This one ends, and none that began since.
+    pub fn calm_one(&self, number: usize, at: u64) {
+        if let Some(one) = self.lock().disturbances.get_mut(number) {
+            one.to = one.to.min(at);
+        }
     }
 
     /// Every open disturbance of this kind ends.

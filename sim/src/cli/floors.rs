@@ -12,6 +12,8 @@ pub const FLOORS: &[(&str, u64)] = &[
     ("away", 67),
     ("store-crash", 42),
     ("second-crash", 9),
+    ("second-cut", 6),
+    ("second-pause", 4),
     ("worker-crash", 8),
     ("worker-cut", 9),
     ("full", 66),

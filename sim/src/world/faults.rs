@@ -87,6 +87,7 @@ pub async fn inject(world: &World, server: &Server, beside: &Beside) {
                 world.sim.sleep(stream.between(10_000, 12_000_000)).await;
                 second.up();
             }
+            ("second-cut" | "second-pause", Some(second), _) => part(kind, world, second, &mut stream).await,
             ("worker-crash", _, Some(worker)) => {
                 worker.down();
                 world.sim.sleep(stream.between(10_000, 12_000_000)).await;
@@ -114,6 +115,8 @@ fn kinds(world: &World) -> Vec<&'static str> {
         ("full", faults.full),
         ("net", faults.net),
         ("second-crash", world.options.second && faults.crash),
+        ("second-cut", world.options.second && faults.net),
+        ("second-pause", world.options.second && faults.pause),
         ("worker-crash", world.options.worker.is_some() && faults.crash),
         ("worker-cut", world.options.worker.is_some() && faults.net),
         ("store-crash", world.options.apart && (faults.crash || faults.power)),
@@ -210,21 +213,40 @@ fn set_clocks(server: &Server, ahead: i64) {
 async fn cut_off(world: &World, server: &Server, stream: &mut Stream) {
     let target = world.sim.node("target").filter(|_| stream.percent(50));
     let node = target.unwrap_or_else(|| server.node.clone());
-    let is_apart = server.apart.is_some();
-    if is_apart {
-        world.history.disturb("away", world.sim.now());
-    }
+    let apart = server.apart.is_some();
+    let disturbed = apart.then(|| world.history.disturb("away", world.sim.now()));
     node.cut();
     world.sim.sleep(stream.between(20_000, 7_000_000)).await;
     node.mend();
-    if is_apart {
-        let world = world.clone();
-        world.clone().sim.spawn(async move {
-            // Links are made anew, shards ask again.
-            world.sim.sleep(9_000_000).await;
-            world.history.calm("away", world.sim.now());
-        });
+    if let Some(disturbed) = disturbed {
+        calm_soon(world, disturbed);
     }
+}
+
+/// Links are made anew, shards ask again.
+fn calm_soon(world: &World, disturbed: usize) {
+    let world = world.clone();
+    world.clone().sim.spawn(async move {
+        world.sim.sleep(9_000_000).await;
+        world.history.calm_one(disturbed, world.sim.now());
+    });
+}
+
+/// An owner beside the server is cut off or frozen, for less and for more than what its leases last.
+async fn part(kind: &str, world: &World, second: &Second, stream: &mut Stream) {
+    let disturbed = world.history.disturb("second-away", world.sim.now());
+    let life = second.life();
+    match kind {
+        "second-cut" => second.node.cut(),
+        _ => second.node.pause(),
+    }
+    world.sim.sleep(stream.between(500_000, 30_000_000)).await;
+    match kind {
+        "second-cut" => second.node.mend(),
+        _ if second.life() == life => second.node.resume(),
+        _ => {}
+    }
+    calm_soon(world, disturbed);
 }
 
 async fn freeze(world: &World, server: &Server, stream: &mut Stream) {

@@ -33,6 +33,11 @@ impl Second {
         })
     }
 
+    /// Which life it is in.
+    pub fn life(&self) -> u64 {
+        self.life.load(Ordering::SeqCst)
+    }
+
     fn is_up(&self) -> bool {
         self.life.load(Ordering::SeqCst) % 2 == 1
     }
