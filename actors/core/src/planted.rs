@@ -37,6 +37,28 @@ thread_local! {
     pub(crate) static UNBOUNDED: std::cell::Cell<Option<Unbounded>> = const { std::cell::Cell::new(None) };
 }
 
+/// What a worker does not say again to an owner that is reached anew, so that the tests of it can be seen to notice.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsaid {
+    /// Outcomes that are not recorded.
+    Outcomes,
+    /// Attempts that were handed back.
+    HandBacks,
+    /// The open offer.
+    Offer,
+    /// Begins that are not answered.
+    Begins,
+    /// What it still holds.
+    Heartbeat,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Which one, in tests of this thread.
+    pub(crate) static UNSAID: std::cell::Cell<Option<Unsaid>> = const { std::cell::Cell::new(None) };
+}
+
 #[cfg(test)]
 static INSTANT_HOOK: OnceLock<fn(crate::time::StoreTime)> = OnceLock::new();
 

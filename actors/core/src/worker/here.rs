@@ -18,11 +18,13 @@ impl WorkerMachine {
         };
         self.timers
             .move_to(&mut book.heartbeat_at, None, Timer::Heartbeat(shard));
+        let from = effects.len();
         self.on_heartbeat_due(now, shard, effects);
         self.begin_again(now, shard, effects);
         self.report_again(now, shard, effects);
         self.hand_back_again(now, shard, effects);
         self.offer_again(now, shard, effects);
+        keep_planted_back(from, effects);
     }
 
     /// The same number with the room that there is; one that waits is asked after, for its owner may be another.
@@ -75,4 +77,23 @@ impl WorkerMachine {
         book.in_flight = 0;
         self.send_outcomes_soon(now, shard, effects);
     }
+}
+
+#[cfg(not(test))]
+fn keep_planted_back(_: usize, _: &mut Vec<WorkerEffect>) {}
+
+/// The planted fault: one kind of what was said just now is not sent.
+#[cfg(test)]
+fn keep_planted_back(from: usize, effects: &mut Vec<WorkerEffect>) {
+    use crate::planted::{UNSAID, Unsaid};
+    let said = effects.split_off(from);
+    let is_sent = |effect: &WorkerEffect| match UNSAID.get() {
+        None => true,
+        Some(Unsaid::Outcomes) => !matches!(effect, WorkerEffect::SendOutcomes { .. }),
+        Some(Unsaid::HandBacks) => !matches!(effect, WorkerEffect::SendHandBack { .. }),
+        Some(Unsaid::Offer) => !matches!(effect, WorkerEffect::SendOffer { .. }),
+        Some(Unsaid::Begins) => !matches!(effect, WorkerEffect::SendBegin { .. }),
+        Some(Unsaid::Heartbeat) => !matches!(effect, WorkerEffect::SendHeartbeat { .. }),
+    };
+    effects.extend(said.into_iter().filter(is_sent));
 }

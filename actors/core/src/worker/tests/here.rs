@@ -3,6 +3,7 @@
 //! Owns: F14, F15 and F18 where a shard moves to another node. Next: `property.rs`.
 
 use super::*;
+use crate::planted::{UNSAID, Unsaid};
 
 const SHARD: ShardId = ShardId(0);
 
@@ -126,4 +127,32 @@ fn an_owner_that_is_there_again_and_again_costs_only_what_is_open() {
     }
     assert!(bench.effects.len() <= 200, "a heartbeat and an offer each time");
     assert_eq!(bench.worker.used(), 1);
+}
+
+#[test]
+fn what_a_worker_keeps_from_an_owner_that_is_reached_again_is_caught() {
+    for (unsaid, test) in [
+        (
+            Unsaid::Outcomes,
+            f18_an_outcome_goes_to_the_new_owner_at_once_however_long_the_old_one_was_away as fn(),
+        ),
+        (
+            Unsaid::Heartbeat,
+            f18_an_outcome_goes_to_the_new_owner_at_once_however_long_the_old_one_was_away,
+        ),
+        (
+            Unsaid::HandBacks,
+            f14_a_hand_back_goes_to_the_new_owner_at_once_until_it_answers,
+        ),
+        (
+            Unsaid::Offer,
+            f14_an_offer_that_was_cut_off_is_repeated_under_its_number_and_its_grants_run_once,
+        ),
+        (Unsaid::Begins, f15_a_begin_is_said_again_and_starts_its_run_once),
+    ] {
+        UNSAID.set(Some(unsaid));
+        let caught = std::panic::catch_unwind(test);
+        UNSAID.set(None);
+        assert!(caught.is_err(), "{unsaid:?}: nothing noticed");
+    }
 }
