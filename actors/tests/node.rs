@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 #[path = "node/away.rs"]
 mod away;
+#[path = "node/claims.rs"]
+mod claims;
 #[path = "node/clock.rs"]
 mod clock;
 #[path = "node/draining.rs"]
@@ -38,6 +40,9 @@ mod figures;
 mod flights;
 #[path = "node/opening.rs"]
 mod opening;
+#[path = "mesh/pair.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod pair;
 #[path = "support/requests.rs"]
 mod requests;
 #[path = "node/room.rs"]

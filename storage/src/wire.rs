@@ -206,6 +206,12 @@ impl<'a> In<'a> {
         Name::new(text).map_err(|_| WireError::Illegal("name"))
     }
 
+    /// The name of a line: a queue's, or that of its remote jobs.
+    pub fn line(&mut self) -> Result<Name, WireError> {
+        let text: &str = self.take()?;
+        Name::line(text).map_err(|_| WireError::Illegal("name of a line"))
+    }
+
     /// An instant within the calendar.
     pub fn time(&mut self) -> Result<StoreTime, WireError> {
         checked_time(self.take()?)

@@ -103,6 +103,11 @@ impl WorkerId {
         }
     }
 
+    /// Whether it is one of those beside the node's own.
+    pub fn is_beside(&self) -> bool {
+        self.boot >> WORKER_BITS << WORKER_BITS != self.boot
+    }
+
     /// Whether it belongs to that start of its node: if not, it is gone.
     pub fn is_of_start(&self, boot: u64) -> bool {
         self.boot >> WORKER_BITS == boot >> WORKER_BITS

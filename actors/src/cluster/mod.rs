@@ -7,8 +7,10 @@
 
 pub mod board;
 pub mod decider;
+pub mod far_workers;
 pub mod member;
 pub mod message;
+pub mod near_workers;
 pub mod onlooker;
 pub mod order;
 pub mod owners;

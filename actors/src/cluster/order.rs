@@ -1,13 +1,16 @@
-//! What a shard says to a worker on another node, as bytes, in their first version.
+//! What a shard says to a worker on another node, as bytes.
 //!
-//! Owns: these messages: grants, renewals, answers, questions and hints. Every decode is bounded and must consume
+//! Owns: these messages: grants, renewals, answers, questions and hints. The first version is for the node's own
+//! worker; the second names which of those beside it is meant. Every decode is bounded and must consume
 //! everything. Each may be lost, doubled or late: the worker asks again until it has an answer, and the owner's
 //! rows are what counts. Must never: carry what a worker tells itself, or know a connection. Next:
 //! `report.rs` (the way there), `work.rs`.
 
-use crate::cluster::report::{put_attempt, put_attempts, take_attempt, take_attempts};
-use crate::cluster::request::{put_row, start, take_job};
-use fencepost_core::ids::{BeatId, Epoch, Generation, JobId, OfferId, ShardId, ShardOwner, Token};
+use crate::cluster::report::{
+    BESIDE_VERSION, put_attempt, put_attempts, start, take_attempt, take_attempts, take_worker, version_for,
+};
+use crate::cluster::request::{put_row, take_job};
+use fencepost_core::ids::{BeatId, Epoch, Generation, JobId, OfferId, ShardId, ShardOwner, Token, WorkerId};
 use fencepost_core::lease_manager::io::{Grant, Recorded, Renewal, Suspect};
 use fencepost_core::limits::{HEARTBEAT_ITEMS_MAX, LEASES_PER_SHARD_MAX, OFFER_SLOTS_MAX};
 use fencepost_core::row::Row;
@@ -17,13 +20,13 @@ use fencepost_storage::wire::{In, Out, WireError};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Version of the messages that this build writes.
-pub const MESSAGE_VERSION: u8 = 1;
-
 /// A shard's message for a worker, as bytes; `None` for what only the worker's own node can say.
-pub fn encode_order(order: &WorkerInput) -> Option<Vec<u8>> {
-    let mut bytes = vec![MESSAGE_VERSION];
+pub fn encode_order(worker: &WorkerId, order: &WorkerInput) -> Option<Vec<u8>> {
+    let mut bytes = vec![version_for(worker)];
     let mut out = Out::new(&mut bytes);
+    if worker.is_beside() {
+        out.worker(worker);
+    }
     match order {
         WorkerInput::ReadyHint(shard) => {
             out.put(1_u8).put(shard.0);
@@ -81,48 +84,55 @@ pub fn encode_order(order: &WorkerInput) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A shard's message from bytes.
+/// A shard's message from bytes, for the worker that it names or, if none, for the node's own.
 ///
 /// # Errors
 /// They are not exactly such a message.
-pub fn decode_order(bytes: &[u8]) -> Result<WorkerInput, RowError> {
-    let mut input = start(bytes)?;
-    let kind = input.fixed::<1>()?[0];
-    let order = match kind {
+pub fn decode_order(bytes: &[u8]) -> Result<(Option<WorkerId>, WorkerInput), RowError> {
+    let (mut input, version) = start(bytes)?;
+    let worker = match version {
+        BESIDE_VERSION => Some(take_worker(&mut input, version)?),
+        _ => None,
+    };
+    let order = take_order(&mut input)?;
+    input.end()?;
+    Ok((worker, order))
+}
+
+fn take_order(input: &mut In<'_>) -> Result<WorkerInput, RowError> {
+    Ok(match input.fixed::<1>()?[0] {
         1 => WorkerInput::ReadyHint(ShardId(input.take()?)),
-        2 => take_granted(&mut input)?,
+        2 => take_granted(input)?,
         3 => WorkerInput::Renewed {
-            from: take_owner(&mut input)?,
+            from: take_owner(input)?,
             beat: BeatId(input.take()?),
             held: input.list(HEARTBEAT_ITEMS_MAX, "renewals", take_renewal)?,
         },
         4 => WorkerInput::Lost {
-            from: take_owner(&mut input)?,
-            lost: take_attempts(&mut input, LEASES_PER_SHARD_MAX)?,
+            from: take_owner(input)?,
+            lost: take_attempts(input, LEASES_PER_SHARD_MAX)?,
         },
         5 => {
-            let from = take_owner(&mut input)?;
-            let (id, token) = take_attempt(&mut input)?;
+            let from = take_owner(input)?;
+            let (id, token) = take_attempt(input)?;
             WorkerInput::CancelRequested { from, id, token }
         }
         6 => {
-            let (id, token) = take_attempt(&mut input)?;
+            let (id, token) = take_attempt(input)?;
             WorkerInput::Begun { id, token }
         }
         7 => WorkerInput::Recorded {
-            from: take_owner(&mut input)?,
+            from: take_owner(input)?,
             items: input.list(LEASES_PER_SHARD_MAX, "records", take_recorded)?,
         },
         8 => WorkerInput::Reconcile {
-            from: take_owner(&mut input)?,
-            items: take_attempts(&mut input, LEASES_PER_SHARD_MAX)?,
+            from: take_owner(input)?,
+            items: take_attempts(input, LEASES_PER_SHARD_MAX)?,
         },
         9 => WorkerInput::ShardAway(ShardId(input.take()?)),
         10 => WorkerInput::ShardHere(ShardId(input.take()?)),
         _ => return Err(RowError::Illegal("kind of order")),
-    };
-    input.end()?;
-    Ok(order)
+    })
 }
 
 fn take_granted(input: &mut In<'_>) -> Result<WorkerInput, RowError> {

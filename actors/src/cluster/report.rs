@@ -1,27 +1,65 @@
-//! What a worker says to a shard on another node, as bytes, in their first version.
+//! What a worker says to a shard on another node, as bytes.
 //!
-//! Owns: these messages: offers, heartbeats, begins, outcomes, hand-backs. Every decode is bounded and must
-//! consume everything. Each may be lost, doubled or late: the worker's timers say all of it again until it is
+//! Owns: these messages: offers, heartbeats, begins, outcomes, hand-backs. A node's own worker speaks the first
+//! version; a claim beside it speaks the second, which names lines and says when the claim is gone, and which an
+//! owner of the first version refuses as a whole. Every decode is bounded and must consume everything. Each may be lost, doubled or late: the worker's timers say all of it again until it is
 //! answered, and an owner that hears it twice changes nothing (F14, F15, F18). Must never: know a
 //! connection. Next: `order.rs` (the way back), `work.rs`.
 
-use crate::cluster::request::{put_id, start, take_id};
+use crate::cluster::request::{put_id, take_id};
 use crate::shell::messages::FromWorker;
 use fencepost_core::ids::{BeatId, JobId, OfferId, ShardId, Token, WorkerId};
 use fencepost_core::job::{EffectProof, Outcome, RetryAdvice, Verdict};
 use fencepost_core::limits::{
-    CLASS_COUNT_MAX, ERROR_BYTES_MAX, HEARTBEAT_ITEMS_MAX, LEASES_PER_SHARD_MAX, OFFER_SLOTS_MAX, OUTCOME_ITEMS_MAX,
-    OUTPUT_TAIL_BYTES_MAX, RETRY_AFTER_MS_MAX,
+    CLASS_COUNT_MAX, ERROR_BYTES_MAX, FRAME_BYTES_MAX, HEARTBEAT_ITEMS_MAX, LEASES_PER_SHARD_MAX, OFFER_SLOTS_MAX,
+    OUTCOME_ITEMS_MAX, OUTPUT_TAIL_BYTES_MAX, RETRY_AFTER_MS_MAX,
 };
 use fencepost_core::time::Span;
 use fencepost_storage::wire::{In, Out, WireError, within};
 
-/// Version of the messages that this build writes.
-pub const MESSAGE_VERSION: u8 = 1;
+/// Version of what is said by or to a node's own worker.
+pub const OWN_VERSION: u8 = 1;
+/// Version of what is said by or to the workers beside it.
+pub const BESIDE_VERSION: u8 = 2;
+
+/// The version in which one speaks with this worker.
+pub(super) fn version_for(worker: &WorkerId) -> u8 {
+    match worker.is_beside() {
+        false => OWN_VERSION,
+        true => BESIDE_VERSION,
+    }
+}
+
+/// A message behind its version; any other is refused.
+pub(super) fn start(bytes: &[u8]) -> Result<(In<'_>, u8), WireError> {
+    let mut input = In::new(bytes, FRAME_BYTES_MAX)?;
+    match input.fixed::<1>()?[0] {
+        version @ (OWN_VERSION | BESIDE_VERSION) => Ok((input, version)),
+        _ => Err(WireError::Illegal("version")),
+    }
+}
+
+/// A worker, of those that are spoken with in this version.
+pub(super) fn take_worker(input: &mut In<'_>, version: u8) -> Result<WorkerId, WireError> {
+    let worker = input.worker()?;
+    match version_for(&worker) == version {
+        true => Ok(worker),
+        false => Err(WireError::Illegal("worker of another version")),
+    }
+}
+
+/// A worker that is gone for good says so, as bytes: to the whole node, so the shard means nothing.
+pub fn encode_gone(worker: &WorkerId) -> Vec<u8> {
+    let mut bytes = vec![BESIDE_VERSION];
+    Out::new(&mut bytes).put(0_u16).worker(worker).put(GONE);
+    bytes
+}
+
+const GONE: u8 = 6;
 
 /// A worker's message for a shard, as bytes.
 pub fn encode_report(shard: ShardId, worker: &WorkerId, report: &FromWorker) -> Vec<u8> {
-    let mut bytes = vec![MESSAGE_VERSION];
+    let mut bytes = vec![version_for(worker)];
     let mut out = Out::new(&mut bytes);
     out.put(shard.0).worker(worker);
     match report {
@@ -52,27 +90,41 @@ pub fn encode_report(shard: ShardId, worker: &WorkerId, report: &FromWorker) -> 
     bytes
 }
 
-/// A worker's message from bytes.
+/// A worker's message from bytes; without a report it is gone for good.
 ///
 /// # Errors
 /// They are not exactly such a message.
-pub fn decode_report(bytes: &[u8]) -> Result<(ShardId, WorkerId, FromWorker), WireError> {
-    let mut input = start(bytes)?;
-    let (shard, worker) = (ShardId(input.take()?), input.worker()?);
-    let report = match input.fixed::<1>()?[0] {
+pub fn decode_report(bytes: &[u8]) -> Result<(ShardId, WorkerId, Option<FromWorker>), WireError> {
+    let (mut input, version) = start(bytes)?;
+    let shard = ShardId(input.take()?);
+    let worker = take_worker(&mut input, version)?;
+    let kind = input.fixed::<1>()?[0];
+    let report = match (kind, version) {
+        (GONE, BESIDE_VERSION) => None,
+        _ => Some(take_report(&mut input, kind, version)?),
+    };
+    input.end()?;
+    Ok((shard, worker, report))
+}
+
+fn take_report(input: &mut In<'_>, kind: u8, version: u8) -> Result<FromWorker, WireError> {
+    Ok(match kind {
         1 => FromWorker::Offer {
             offer: OfferId(input.take()?),
             slots: within(input.take()?, 0, OFFER_SLOTS_MAX, "slots")?,
             waits: input.flag()?,
             apart: input.take()?,
-            queues: input.list(CLASS_COUNT_MAX, "queues", In::name)?,
+            queues: input.list(CLASS_COUNT_MAX, "queues", |input| match version {
+                BESIDE_VERSION => input.line(),
+                _ => input.name(),
+            })?,
         },
         2 => FromWorker::Heartbeat {
             beat: BeatId(input.take()?),
-            held: take_attempts(&mut input, HEARTBEAT_ITEMS_MAX)?,
+            held: take_attempts(input, HEARTBEAT_ITEMS_MAX)?,
         },
         3 => {
-            let (id, token) = take_attempt(&mut input)?;
+            let (id, token) = take_attempt(input)?;
             FromWorker::Begin { id, token }
         }
         4 => FromWorker::Outcomes {
@@ -82,12 +134,10 @@ pub fn decode_report(bytes: &[u8]) -> Result<(ShardId, WorkerId, FromWorker), Wi
             })?,
         },
         5 => FromWorker::HandBack {
-            items: take_attempts(&mut input, LEASES_PER_SHARD_MAX)?,
+            items: take_attempts(input, LEASES_PER_SHARD_MAX)?,
         },
         _ => return Err(WireError::Illegal("kind of report")),
-    };
-    input.end()?;
-    Ok((shard, worker, report))
+    })
 }
 
 pub(super) fn put_attempt(out: &mut Out<'_>, (id, token): &(JobId, Token)) {

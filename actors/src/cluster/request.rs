@@ -150,7 +150,7 @@ pub fn decode_reply(bytes: &[u8]) -> Result<Reply, RowError> {
     Ok(reply)
 }
 
-pub(super) fn start(bytes: &[u8]) -> Result<In<'_>, WireError> {
+fn start(bytes: &[u8]) -> Result<In<'_>, WireError> {
     let mut input = In::new(bytes, FRAME_BYTES_MAX)?;
     match input.fixed::<1>()?[0] {
         MESSAGE_VERSION => Ok(input),

@@ -70,6 +70,15 @@ impl Router {
         peer.facts().is_some() && peer.tell(REPORTS, report)
     }
 
+    /// Sends what a worker says to every node that workers here have spoken to.
+    pub fn report_to_all(&self, report: &[u8]) {
+        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let reached = peers.iter().filter(|((way, _), _)| *way == Way::Reports);
+        for (_, peer) in reached.filter(|(_, peer)| peer.facts().is_some()) {
+            peer.tell(REPORTS, report.to_vec());
+        }
+    }
+
     /// Whether what a worker says is on a connection now.
     pub fn takes_reports(&self, address: &Arc<str>) -> bool {
         let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,8 +2,9 @@
 //!
 //! Owns: the list. Must never: hold one of them. Next: `route.rs` (requests), `work.rs` (reports and orders).
 
+use crate::cluster::far_workers::ReportService;
+use crate::cluster::near_workers::OrderService;
 use crate::cluster::route::RequestService;
-use crate::cluster::work::{OrderService, ReportService};
 use crate::mesh::Service;
 use crate::mesh::envelope::{ORDERS, REPORTS, REQUESTS, ServiceId};
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ pub struct NodeServices {
     pub requests: Arc<RequestService>,
     /// What workers elsewhere say to shards here.
     pub reports: Arc<ReportService>,
-    /// What shards elsewhere say to the worker here.
+    /// What shards elsewhere say to workers here.
     pub orders: Arc<OrderService>,
 }
 

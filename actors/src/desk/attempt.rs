@@ -154,20 +154,19 @@ impl Attempt {
         });
     }
 
-    /// Whether it has ended, and nobody has said yet that this is recorded.
-    pub(super) fn is_untold(&self) -> bool {
-        let state = self.state.lock();
-        let has_ended = state.report.is_some() || state.lost.is_some() || state.released;
-        has_ended && state.recorded.is_none()
-    }
-
-    /// Whether that is so.
+    /// Whether it is recorded.
     pub(super) fn is_recorded(&self) -> bool {
         self.state.lock().recorded.is_some()
     }
 
-    pub(super) fn note_recorded(&self, recorded: Recorded) {
-        self.state.change(|state| state.recorded = Some(recorded));
+    /// False if it was known before: the first word stands.
+    pub(super) fn note_recorded(&self, recorded: Recorded) -> bool {
+        let mut is_new = false;
+        self.state.change(|state| {
+            is_new = state.recorded.is_none();
+            state.recorded.get_or_insert(recorded);
+        });
+        is_new
     }
 
     /// Nothing was done and nothing will be: it goes back, and costs the job no attempt (F14).

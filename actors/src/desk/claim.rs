@@ -6,10 +6,8 @@
 
 use super::Desk;
 use super::attempt::Attempt;
-use crate::cluster::work::Ways;
 use crate::net::rt::spawn;
 use crate::node::lanes::start_on;
-use crate::shell::messages::ToShard;
 use crate::targets::{AttemptContext, CancelSignal, CarryRemote, not_claimed};
 use crate::watched::Watched;
 use crate::worker::{ToWorker, WorkerActor, WorkerParts};
@@ -17,13 +15,15 @@ use actix::Addr;
 use fencepost_core::ids::{JobId, Token, WorkerId};
 use fencepost_core::job::Outcome;
 use fencepost_core::lease_manager::io::Recorded;
-use fencepost_core::limits::{CLAIM_GATHER_MS, CLAIM_MS_MAX, CLAIM_WAIT_MS_MIN, CLAIMS_OPEN_MAX, LEASE_MARGIN_MS};
+use fencepost_core::limits::{
+    CLAIM_GATHER_MS, CLAIM_MS_MAX, CLAIM_WAIT_MS_MIN, CLAIMS_OPEN_MAX, LEASE_MARGIN_MS, REPORTS_KEPT_MAX,
+};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
 use fencepost_core::worker::WorkerConfig;
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, Either, ready, select};
+use futures_util::future::{BoxFuture, ready, select};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::oneshot;
@@ -130,6 +130,13 @@ impl Desk {
                 "Claim more attempts at once with fewer claims, or try again later.",
             ));
         }
+        if state.ended.is_full() {
+            let detail = format!("{REPORTS_KEPT_MAX} attempts have ended here and are not recorded yet.");
+            return Err(away(
+                &detail,
+                "Send the reports again, and claim when they are recorded.",
+            ));
+        }
         let claim = Arc::new(Claim {
             id: id.clone(),
             count: ask.count as usize,
@@ -157,7 +164,7 @@ impl Desk {
             runner: self.parts.runner.clone().carrying(claim.clone()),
             id: id.clone(),
             config,
-            ways: Ways::alone(self.parts.shards.clone()),
+            ways: self.parts.ways.clone(),
         };
         let address = start_on(&self.parts.lane, move || WorkerActor::new(parts)).await?;
         Some((address, id))
@@ -182,11 +189,16 @@ async fn serve(desk: Arc<Desk>, claim: Arc<Claim>, ask: Ask) {
         for attempt in unwanted {
             let _ = attempt.release().await;
         }
-        claim.end(&desk, drained).await;
-        for shard in &desk.parts.shards {
-            let _ = shard.send(ToShard::WorkerGone(id.clone())).await;
+        let _ = drained.await;
+        // Nothing is left to be told: what is not recorded by now never will be.
+        let attempts = claim.state.lock().attempts.clone();
+        for attempt in attempts {
+            desk.note_recorded(attempt.key(), Recorded::Stale);
         }
+        desk.parts.ways.part(&id).await;
         let _ = address.send(ToWorker::Stop).await;
+        // What it still said in between has brought the way back to it along.
+        desk.parts.ways.part_here(&id).await;
     } else {
         claim.answer();
     }
@@ -218,30 +230,6 @@ impl Claim {
             }
         });
         unwanted
-    }
-
-    /// Waits until everything is told, or can be told to nobody: where a shard went to another node, its owner does
-    /// not hear this one. What ended there is over with its lease, and runs again by the job's policy.
-    async fn end(&self, desk: &Desk, drained: oneshot::Receiver<()>) {
-        let (mut drained, look) = (pin!(drained), Span(desk.parts.lease.0 * 2));
-        let mut was_cut_off = false;
-        loop {
-            if let Either::Left(_) = select(&mut drained, desk.parts.clock.sleep(look)).await {
-                return;
-            }
-            let is_cut_off = self
-                .state
-                .lock()
-                .attempts
-                .iter()
-                .all(|attempt| desk.is_cut_off(attempt));
-            if is_cut_off && was_cut_off {
-                let attempts = self.state.lock().attempts.clone();
-                let untold = attempts.iter().filter(|attempt| attempt.is_untold());
-                return untold.for_each(|attempt| attempt.note_recorded(Recorded::Stale));
-            }
-            was_cut_off = is_cut_off;
-        }
     }
 
     /// It is answered at once with what it has.
@@ -305,7 +293,7 @@ impl CarryRemote for Claim {
                 let _ = attempt.release().await;
             }
             let outcome = attempt.run().await;
-            desk.note_end(attempt.key());
+            desk.note_end(&attempt);
             outcome
         }
         .boxed()
@@ -314,10 +302,7 @@ impl CarryRemote for Claim {
     fn recorded(&self, items: &[(JobId, Token, Recorded)]) {
         let Some(desk) = self.desk.upgrade() else { return };
         for (job, token, recorded) in items {
-            let found = desk.state().attempts.get(&(*job, *token)).cloned();
-            if let Some(attempt) = found {
-                attempt.note_recorded(*recorded);
-            }
+            desk.note_recorded((*job, *token), *recorded);
         }
     }
 }

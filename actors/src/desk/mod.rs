@@ -8,6 +8,7 @@
 
 mod attempt;
 mod claim;
+mod ended;
 mod seal;
 
 pub use attempt::{Beat, Report};
@@ -16,20 +17,20 @@ pub use seal::Grant;
 
 use crate::chance::SharedChance;
 use crate::clock::SharedClock;
-use crate::cluster::owners::{Owner, Owners};
+use crate::cluster::near_workers::WasBegun;
+use crate::cluster::work::Ways;
 use crate::node::lanes::Lane;
-use crate::shell::shard_actor::ShardActor;
 use crate::targets::TargetRunner;
-use actix::Addr;
 use attempt::Attempt;
 use claim::Claim;
+use ended::Ended;
 use fencepost_core::ids::{JobId, ShardMap, Token, WorkerId};
-use fencepost_core::limits;
+use fencepost_core::lease_manager::io::Recorded;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
 use seal::Seal;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An attempt.
@@ -49,12 +50,10 @@ pub struct DeskParts {
     pub cell: u128,
     /// How slots are cut.
     pub map: ShardMap,
-    /// Owners of shards, by number.
-    pub shards: Vec<Addr<ShardActor>>,
+    /// The ways to the owners of shards.
+    pub ways: Ways,
     /// Where claims live.
     pub lane: Lane,
-    /// Who owns what, where there are other nodes.
-    pub owners: Option<Arc<Owners>>,
     /// Length of an attempt's lease; a worker that is silent for so long is lost.
     pub lease: Span,
     /// Interval of heartbeats to shards.
@@ -72,8 +71,7 @@ pub struct Desk {
 struct State {
     claims: BTreeMap<claim::Id, Arc<Claim>>,
     attempts: BTreeMap<Key, Arc<Attempt>>,
-    /// Ended ones, oldest first.
-    ended: VecDeque<Key>,
+    ended: Ended,
     claims_made: u64,
     draining: bool,
 }
@@ -118,26 +116,38 @@ impl Desk {
         found.ok_or_else(|| attempt_lost("it ended long ago"))
     }
 
-    /// Whether an attempt is over, or has ended and its shard is another node's.
-    fn is_cut_off(&self, attempt: &Attempt) -> bool {
-        let shard = self.parts.map.shard_of(attempt.grant.job.slot());
-        let owners = self.parts.owners.as_ref();
-        let is_elsewhere = owners.is_some_and(|owners| matches!(owners.owner(shard), Owner::There(_)));
-        attempt.is_recorded() || attempt.is_untold() && is_elsewhere
+    /// Tells whether an attempt was handed out here, or was about to be, and is not recorded.
+    pub fn was_begun(self: &Arc<Self>) -> WasBegun {
+        let desk = Arc::downgrade(self);
+        Box::new(move |job, token| {
+            let desk = desk.upgrade();
+            desk.is_none_or(|desk| desk.state().attempts.contains_key(&(job, token)))
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an ended attempt for repeated reports, and forgets the oldest.
-    fn note_end(&self, key: Key) {
+    /// An attempt has ended; whether that is recorded is known later, or was before.
+    fn note_end(&self, attempt: &Attempt) {
         let mut state = self.state();
-        state.ended.push_back(key);
-        if state.ended.len() > limits::REPORTS_KEPT_MAX
-            && let Some(oldest) = state.ended.pop_front()
-        {
-            state.attempts.remove(&oldest);
+        if !attempt.is_recorded() {
+            state.ended.end(attempt.key());
+        }
+    }
+
+    /// Keeps a recorded attempt for repeated reports, and forgets the oldest of these.
+    fn note_recorded(&self, key: Key, recorded: Recorded) {
+        let mut state = self.state();
+        let Some(attempt) = state.attempts.get(&key).cloned() else {
+            return;
+        };
+        if !attempt.note_recorded(recorded) {
+            return;
+        }
+        if let Some(forgotten) = state.ended.record(key) {
+            state.attempts.remove(&forgotten);
         }
     }
 }

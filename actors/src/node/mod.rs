@@ -20,7 +20,7 @@ use crate::cluster::member::{BoardLink, Member, MemberParts};
 use crate::cluster::owners::Owners;
 use crate::cluster::route::Router;
 use crate::cluster::services::NodeServices;
-use crate::cluster::work::Ways;
+use crate::cluster::work::{Far, Ways};
 use crate::desk::{Desk, DeskParts};
 use crate::node::gateway::NodeGateway;
 use crate::node::lanes::{Lane, start_on};
@@ -120,13 +120,6 @@ pub enum StartError {
     Cell(String),
 }
 
-/// The way between the worker and shards on other nodes.
-struct Far {
-    owners: Arc<Owners>,
-    router: Arc<Router>,
-    services: NodeServices,
-}
-
 /// A running node.
 pub struct Node {
     /// For the API.
@@ -138,7 +131,7 @@ pub struct Node {
     worker_id: WorkerId,
     /// Only among other nodes; a node alone owns every shard.
     member: Option<Member>,
-    far: Option<Far>,
+    ways: Ways,
     config: NodeConfig,
     parts: NodeParts,
 }
@@ -215,24 +208,23 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     }
     let owners = neighbours.as_ref().map(|_| Arc::new(Owners::new(config.name.clone())));
     let gateway = NodeGateway::new(&parts, map, &cell, shards.clone(), waiters).await?;
-    let router = neighbours.as_ref().map(|neighbours| neighbours.router.clone());
-    let desk = start_desk(
-        (&config, &parts, owners.clone()),
-        (map, &cell, shards.clone()),
-        &worker_id,
-    )?;
-    let gateway = Arc::new(gateway.among(owners.clone(), router.clone()).with_desk(desk));
-    let services = neighbours.as_ref().map(|neighbours| neighbours.services.clone());
-    if let Some(services) = &services {
-        services.requests.serve(&gateway);
-        services.reports.serve(&shards);
-    }
-    let far = owners.clone().zip(router).zip(services);
-    let far = far.map(|((owners, router), services)| Far {
+    let far = owners.clone().zip(neighbours.as_ref()).map(|(owners, neighbours)| Far {
         owners,
-        router,
-        services,
+        router: neighbours.router.clone(),
+        orders: neighbours.services.orders.clone(),
     });
+    let ways = Ways::new(shards.clone(), far.clone());
+    let desk = start_desk((&config, &parts), (map, &cell, ways.clone()), &worker_id)?;
+    let router = far.as_ref().map(|far| far.router.clone());
+    let gateway = Arc::new(gateway.among(owners.clone(), router).with_desk(desk.clone()));
+    if let Some(far) = far {
+        far.orders.follow(&far.owners, &far.router);
+        far.orders.ask(desk.was_begun());
+    }
+    if let Some(neighbours) = &neighbours {
+        neighbours.services.requests.serve(&gateway);
+        neighbours.services.reports.serve(&shards);
+    }
     watch::watch(&gateway, watched);
     let joining = neighbours.zip(owners);
     let member = joining.map(|joining| start_member(&config, &parts, (map, &cell, shards.clone()), joining));
@@ -243,7 +235,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
         worker: None,
         worker_id,
         member,
-        far,
+        ways,
         config,
         parts,
     };
@@ -254,8 +246,8 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
 }
 
 fn start_desk(
-    (config, parts, owners): (&NodeConfig, &NodeParts, Option<Arc<Owners>>),
-    (map, cell, shards): (ShardMap, &CellRow, Vec<Addr<ShardActor>>),
+    (config, parts): (&NodeConfig, &NodeParts),
+    (map, cell, ways): (ShardMap, &CellRow, Ways),
     worker: &WorkerId,
 ) -> Result<Arc<Desk>, StartError> {
     Ok(Arc::new(Desk::new(DeskParts {
@@ -265,8 +257,7 @@ fn start_desk(
         worker: worker.clone(),
         cell: cell.cell,
         map,
-        shards,
-        owners,
+        ways,
         lane: parts.lanes.last().cloned().ok_or_else(lane_gone)?,
         lease: config.lease,
         heartbeat: config.heartbeat,
@@ -335,23 +326,16 @@ fn lane_gone() -> StartError {
 impl Node {
     /// Starts the node's worker, once.
     pub async fn start_worker(&mut self, slots: u32) -> Result<(), StartError> {
-        let shards = self.shards.clone();
         let parts = WorkerParts {
             clock: self.parts.clock.clone(),
             runner: self.parts.runner.clone(),
             id: self.worker_id.clone(),
             config: self.config.worker(slots, self.gateway.map),
-            ways: match &self.far {
-                None => Ways::alone(shards),
-                Some(far) => Ways::among(shards, far.owners.clone(), far.router.clone()),
-            },
+            ways: self.ways.clone(),
         };
         let lane = self.parts.lanes.last().ok_or_else(lane_gone)?;
         let started = start_on(lane, move || WorkerActor::new(parts)).await;
         let worker = started.ok_or_else(lane_gone)?;
-        if let Some(far) = &self.far {
-            far.services.orders.serve(&worker, &far.owners, &far.router);
-        }
         self.worker = Some(worker);
         Ok(())
     }

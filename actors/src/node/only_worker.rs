@@ -8,7 +8,7 @@ use crate::chance::{SharedChance, draw_u64};
 use crate::clock::SharedClock;
 use crate::cluster::onlooker::{Onlooker, OnlookerParts};
 use crate::cluster::owners::Owners;
-use crate::cluster::work::Ways;
+use crate::cluster::work::{Far, Ways};
 use crate::node::lanes::{Lane, start_on};
 use crate::node::{Neighbours, NodeConfig, SETTLE_MAX, StartError, lane_gone};
 use crate::shell::shard_actor::Fatal;
@@ -61,16 +61,17 @@ pub async fn join_as_worker(
     });
     let named = map.wait_for(Option::is_some).await.ok().and_then(|map| *map);
     let map = named.ok_or_else(|| StartError::Cell("the board was given up before an owner was there".into()))?;
+    let orders = neighbours.services.orders.clone();
+    orders.follow(&owners, &router);
     let worker = WorkerParts {
         clock: parts.clock.clone(),
         runner: parts.runner,
         id: WorkerId::of_start(config.name.clone(), draw_u64(&*parts.chance)),
         config: config.worker(config.slots, map),
-        ways: Ways::among(Vec::new(), owners.clone(), router.clone()),
+        ways: Ways::new(Vec::new(), Some(Far { owners, router, orders })),
     };
     let started = start_on(&parts.lane, move || WorkerActor::new(worker)).await;
     let worker = started.ok_or_else(lane_gone)?;
-    neighbours.services.orders.serve(&worker, &owners, &router);
     Ok(OnlyWorker {
         worker,
         onlooker,

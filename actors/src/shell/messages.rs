@@ -22,14 +22,12 @@ pub type WorkerLink = Arc<dyn Fn(WorkerInput) -> bool + Send + Sync>;
 pub enum ToShard {
     /// A client's request.
     Client(Box<ShardRequest>, Answering),
-    /// A worker is there and may be hinted.
+    /// A worker is there and may be hinted. It is a hint itself: each message of a worker says so too.
     WorkerHere(WorkerId, WorkerLink),
-    /// A worker is gone for good (its node drained).
+    /// A worker is gone for good (its node drained, or a claim has ended).
     WorkerGone(WorkerId),
-    /// A worker's message.
-    Worker(WorkerId, FromWorker),
-    /// The message of a worker on another node, with the way back to it.
-    FarWorker(WorkerId, WorkerLink, FromWorker),
+    /// A worker's message, with the way back to it.
+    Worker(WorkerId, WorkerLink, FromWorker),
     /// That way is broken; nothing is known of the worker.
     WorkerUnreached(WorkerId, WorkerLink),
     /// Answers how the shard is.

@@ -14,7 +14,7 @@ use crate::shell::log::CommitLog;
 use crate::shell::overlay::Overlay;
 use crate::shell::shard_actor::{Ending, REOPEN_CAP, ShardActor};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
-use fencepost_core::ids::{BatchNo, Scope, ShardOwner};
+use fencepost_core::ids::{BatchNo, JobId, Scope, ShardOwner, Token};
 use fencepost_core::limits::{CLOCK_HELD_PACE_MS, DOUBT_PACE_MS, STATED_FRESH_MS};
 use fencepost_core::machine::{Out, Wake};
 use fencepost_core::scheduler_shard::OpenRefused;
@@ -22,7 +22,7 @@ use fencepost_core::shard::{Shard, ShardEffect, ShardFacts, ShardInput};
 use fencepost_core::time::{Monotonic, Now, Span, StoreTime};
 use fencepost_storage::store::{Stated, StoreError};
 use futures_util::FutureExt;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// How old a stated time may be for a step to use it.
 const STATED_FRESH: Span = Span::from_millis(STATED_FRESH_MS);
@@ -51,6 +51,8 @@ pub struct OpenShard {
     pub(super) questions: u64,
     /// The store has not answered for a while: see `away.rs`.
     pub(super) is_away: bool,
+    /// Grants that found no way to their worker, until they are taken back.
+    pub(super) forsworn: BTreeSet<(JobId, Token)>,
     /// Batches sent and not settled, in order.
     pub(super) flights: VecDeque<Flight>,
     /// The next look at what is to be sent is on its way.
@@ -195,6 +197,7 @@ impl ShardActor {
             asking: false,
             questions: 0,
             is_away: false,
+            forsworn: BTreeSet::new(),
             flights: VecDeque::new(),
             kicked: false,
             steps: 0,

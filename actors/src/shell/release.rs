@@ -9,7 +9,7 @@ use crate::shell::fetch::BadRow;
 use crate::shell::shard_actor::ShardActor;
 use actix::Context;
 use fencepost_core::fate::FateKind;
-use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput, LeaseReply};
+use fencepost_core::lease_manager::io::{LeaseEffect, LeaseReply};
 use fencepost_core::machine::ReplyTo;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::row::RowKey;
@@ -64,21 +64,18 @@ impl ShardActor {
                 apart,
             } => {
                 let waited = self.parts.clock.mono().since(received_at);
-                let any = !grants.is_empty();
-                self.tell(
-                    &worker,
-                    WorkerInput::Granted {
-                        from,
-                        offer,
-                        grants,
-                        waited,
-                        more,
-                        apart,
-                    },
-                );
-                if any {
-                    self.step(ShardInput::Lease(LeaseInput::GrantsReleased { worker, offer }), ctx);
-                }
+                let grants = self.may_leave(grants);
+                let granted = grants.iter().map(|grant| (grant.job.id, grant.token)).collect();
+                let answer = WorkerInput::Granted {
+                    from,
+                    offer,
+                    grants,
+                    waited,
+                    more,
+                    apart,
+                };
+                let told = self.is_told(&worker, answer);
+                self.on_grants_told((worker, offer), granted, told, ctx);
             }
             LeaseEffect::SendRenewed { worker, beat, held } => {
                 self.tell(&worker, WorkerInput::Renewed { from, beat, held });

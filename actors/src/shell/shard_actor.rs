@@ -316,12 +316,8 @@ impl Handler<ToShard> for ShardActor {
         match message {
             ToShard::Client(request, answering) => self.on_client(*request, answering, ctx),
             ToShard::WorkerHere(worker, link) => self.on_worker_here(worker, link),
-            ToShard::WorkerGone(worker) => {
-                self.links.remove(&worker);
-                self.early.remove(&worker);
-            }
-            ToShard::Worker(worker, message) => self.on_worker(worker, message, ctx),
-            ToShard::FarWorker(worker, link, message) => self.on_far_worker(worker, link, message, ctx),
+            ToShard::WorkerGone(worker) => self.on_worker_gone(worker, ctx),
+            ToShard::Worker(worker, link, message) => self.on_worker_said(worker, link, message, ctx),
             ToShard::WorkerUnreached(worker, link) => self.on_worker_unreached(worker, &link, ctx),
             ToShard::Probe(answer) => {
                 let _ = answer.send(self.probe());

@@ -6,7 +6,7 @@
 use crate::clock::SharedClock;
 use crate::cluster::work::Ways;
 use crate::net::rt::spawn_local;
-use crate::shell::messages::{FromWorker, ToShard};
+use crate::shell::messages::{FromWorker, WorkerLink};
 use crate::targets::{AttemptContext, AttemptControl, TargetRunner, attempt_signal};
 use crate::worker::ended::{End, EndedRuns, Ends};
 use actix::{
@@ -20,6 +20,7 @@ use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fencepost_core::worker::io::{WorkerEffect, WorkerInput};
 use fencepost_core::worker::{WorkerConfig, WorkerMachine};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// What a worker's actor works with.
@@ -56,6 +57,8 @@ pub struct WorkerActor {
     machine: WorkerMachine,
     running: BTreeMap<(JobId, Token), AttemptControl>,
     ended: EndedRuns,
+    /// The way back to it, once it has started.
+    link: Option<WorkerLink>,
     timer: Option<(Monotonic, SpawnHandle)>,
     drained: Vec<oneshot::Sender<()>>,
     steps: u64,
@@ -70,6 +73,7 @@ impl WorkerActor {
             machine,
             running: BTreeMap::new(),
             ended: EndedRuns::default(),
+            link: None,
             timer: None,
             drained: Vec::new(),
             steps: 0,
@@ -147,7 +151,11 @@ impl WorkerActor {
 
     /// Sends to a shard's owner; what does not leave is told to the machine, which sends again later.
     fn send(&mut self, shard: ShardId, message: FromWorker, inputs: &mut VecDeque<WorkerInput>) {
-        if !self.parts.ways.send(shard, &self.parts.id, message) {
+        let sent = self
+            .link
+            .as_ref()
+            .is_some_and(|link| self.parts.ways.send(shard, (&self.parts.id, link), message));
+        if !sent {
             inputs.push_back(WorkerInput::ShardAway(shard));
         }
     }
@@ -202,11 +210,10 @@ impl Actor for WorkerActor {
 
     fn started(&mut self, ctx: &mut Context<WorkerActor>) {
         ctx.set_mailbox_capacity(limits::MAILBOX_MAX);
-        for shard in self.parts.ways.here() {
-            let worker = ctx.address();
-            let link = std::sync::Arc::new(move |input| worker.try_send(ToWorker::Input(input)).is_ok());
-            let _ = shard.try_send(ToShard::WorkerHere(self.parts.id.clone(), link));
-        }
+        let worker = ctx.address();
+        let link: WorkerLink = Arc::new(move |input| worker.try_send(ToWorker::Input(input)).is_ok());
+        self.parts.ways.join(&self.parts.id, &link, &ctx.address());
+        self.link = Some(link);
         let ended = self.ended.groups();
         WorkerActor::add_stream(ended, ctx);
         self.step(WorkerInput::Tick, ctx);

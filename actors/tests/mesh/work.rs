@@ -6,17 +6,19 @@
 use crate::pair::{CELL, Echo, Listening, facts, listen, parts};
 use fencepost::clock::{SharedClock, SystemClock};
 use fencepost::cluster::board::{BoardService, board_over};
+use fencepost::cluster::far_workers::ReportService;
 use fencepost::cluster::message::{BoardAnswer, BoardCall};
-use fencepost::cluster::order::decode_order;
-use fencepost::cluster::report::encode_report;
-use fencepost::cluster::work::ReportService;
+use fencepost::cluster::near_workers::OrderService;
+use fencepost::cluster::order::{decode_order, encode_order};
+use fencepost::cluster::report::{decode_report, encode_gone, encode_report};
 use fencepost::mesh::Roles;
-use fencepost::mesh::dial::dial;
+use fencepost::mesh::dial::{dial, dial_for};
 use fencepost::mesh::envelope::{BOARD, ORDERS, REPORTS};
 use fencepost::mesh::peer::Peer;
 use fencepost::shell::messages::FromWorker;
 use fencepost_core::coordinator::board::{Session, ShardReport};
-use fencepost_core::ids::{Epoch, ShardId, WorkerId};
+use fencepost_core::ids::{Epoch, JobId, ShardId, ShardOwner, Slot, Token, WorkerId};
+use fencepost_core::limits::LINK_WORKERS_MAX;
 use fencepost_core::name::Name;
 use fencepost_core::time::Span;
 use fencepost_core::worker::io::WorkerInput;
@@ -28,11 +30,9 @@ async fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn worker(node: &str, boot: u64) -> WorkerId {
-    WorkerId {
-        node: Name::new(node).unwrap(),
-        boot,
-    }
+/// The worker of a node's start.
+fn worker(node: &str, start: u64) -> WorkerId {
+    WorkerId::of_start(Name::new(node).unwrap(), start << 40)
 }
 
 fn hand_back(worker: &WorkerId) -> Vec<u8> {
@@ -56,8 +56,9 @@ async fn f14_a_report_that_finds_no_shard_is_answered_over_its_own_connection() 
     let (_listening, reports, orders, peer) = owner_and_worker(Roles::WORKER).await;
     assert!(peer.tell(REPORTS, hand_back(&worker("w1", 7))));
     until(|| orders.told.lock().unwrap().len() == 1).await;
-    let told = decode_order(&orders.told.lock().unwrap()[0]).unwrap();
+    let (to, told) = decode_order(&orders.told.lock().unwrap()[0]).unwrap();
     assert!(matches!(told, WorkerInput::ShardAway(ShardId(1))), "{told:?}");
+    assert_eq!(to, None, "the node's own");
     assert_eq!(reports.counts.dropped.get(), 1, "and the worker says it again");
 }
 
@@ -73,7 +74,7 @@ async fn f14_a_report_of_no_kind_or_in_another_name_is_refused_and_counted() {
     assert!(peer.tell(REPORTS, hand_back(&worker("w2", 7))));
     until(|| reports.counts.foreign.get() == 1).await;
     assert!(peer.tell(REPORTS, hand_back(&worker("w1", 7))));
-    assert!(peer.tell(REPORTS, hand_back(&worker("w1", 8))), "a second worker");
+    assert!(peer.tell(REPORTS, hand_back(&worker("w1", 8))), "of another start");
     until(|| reports.counts.foreign.get() == 2).await;
     assert!(peer.facts().is_some(), "never fatal for the connection");
     until(|| !orders.told.lock().unwrap().is_empty()).await;
@@ -81,8 +82,85 @@ async fn f14_a_report_of_no_kind_or_in_another_name_is_refused_and_counted() {
 }
 
 #[tokio::test]
-async fn a_node_without_the_role_of_a_worker_reports_nothing() {
-    let (listening, reports, _orders, peer) = owner_and_worker(Roles::SCHEDULER.with(Roles::GATEWAY)).await;
+async fn f14_a_connection_speaks_for_a_nodes_own_worker_and_for_the_claims_beside_it() {
+    let (listening, reports, orders, peer) = owner_and_worker(Roles::GATEWAY).await;
+    let own = worker("w1", 7);
+    let said = [own.clone(), own.beside(1), own.beside(2)];
+    for each in &said {
+        assert!(peer.tell(REPORTS, hand_back(each)));
+    }
+    until(|| orders.told.lock().unwrap().len() == 3).await;
+    let told = orders.told.lock().unwrap().clone();
+    let to: Vec<_> = told.iter().map(|bytes| decode_order(bytes).unwrap().0).collect();
+    assert_eq!(to, [None, Some(own.beside(1)), Some(own.beside(2))], "each is answered");
+    assert_eq!(reports.link_count(), 3);
+    assert!(peer.tell(REPORTS, encode_gone(&own.beside(1))));
+    until(|| reports.link_count() == 2).await;
+    peer.close();
+    until(|| reports.link_count() == 0).await;
+    assert_eq!(reports.counts.foreign.get() + listening.parts.counts.forbidden.get(), 0);
+}
+
+#[tokio::test]
+async fn p7_the_claims_of_one_connection_are_bounded_and_the_silent_go_first() {
+    let (_listening, reports, orders, peer) = owner_and_worker(Roles::WORKER).await;
+    let own = worker("w1", 7);
+    let count = LINK_WORKERS_MAX as u64 + 10;
+    for number in 1..=count {
+        assert!(peer.tell(REPORTS, hand_back(&own.beside(number))));
+        // The first one is heard again and again: it is none of the silent.
+        assert!(peer.tell(REPORTS, hand_back(&own.beside(1))));
+        until(|| orders.told.lock().unwrap().len() as u64 == 2 * number).await;
+    }
+    assert_eq!(reports.link_count(), LINK_WORKERS_MAX);
+    orders.told.lock().unwrap().clear();
+    assert!(peer.tell(REPORTS, hand_back(&own.beside(1))));
+    until(|| !orders.told.lock().unwrap().is_empty()).await;
+    assert_eq!(reports.link_count(), LINK_WORKERS_MAX);
+}
+
+/// The node of a claim that has ended: what an owner says to it all the same.
+#[tokio::test]
+async fn f14_a_grant_for_a_claim_that_is_gone_goes_back_unless_it_was_begun() {
+    let orders = Arc::new(OrderService::default());
+    let begun = id(2);
+    orders.ask(Box::new(move |job, _| job == begun));
+    let node = facts("w1", 1, Roles::ALL);
+    let listening = listen(parts(Some(CELL), node, &[(ORDERS, orders.clone())])).await;
+    let reports = Echo::new(0);
+    let owner = parts(None, facts("owner", 2, Roles::SCHEDULER), &[(REPORTS, reports.clone())]);
+    let peer = dial_for(Arc::new(owner), listening.address.to_string(), Roles::WORKER);
+    until(|| peer.facts().is_some()).await;
+    let gone = worker("w1", 7).beside(4);
+    let from = ShardOwner {
+        shard: ShardId(3),
+        ..ShardOwner::default()
+    };
+    let asked = WorkerInput::Reconcile {
+        from,
+        items: vec![(id(1), Token::default()), (begun, Token::default())],
+    };
+    assert!(peer.tell(ORDERS, encode_order(&gone, &asked).unwrap()));
+    until(|| reports.told.lock().unwrap().len() == 2).await;
+    let told = reports.told.lock().unwrap().clone();
+    let (_, who, nothing) = decode_report(&told[0]).unwrap();
+    assert!(who == gone && nothing.is_none(), "it is gone");
+    let (shard, who, back) = decode_report(&told[1]).unwrap();
+    assert_eq!((shard, who), (ShardId(3), gone));
+    let Some(FromWorker::HandBack { items }) = back else {
+        panic!("{back:?}")
+    };
+    assert_eq!(items, [(id(1), Token::default())]);
+    assert_eq!(orders.counts.gone.get(), 1);
+}
+
+fn id(number: u8) -> JobId {
+    JobId::fresh(Slot::new(7).unwrap(), [number; 14])
+}
+
+#[tokio::test]
+async fn a_node_without_workers_and_claims_reports_nothing() {
+    let (listening, reports, _orders, peer) = owner_and_worker(Roles::SCHEDULER.with(Roles::COORDINATOR)).await;
     assert!(peer.tell(REPORTS, hand_back(&worker("w1", 7))));
     until(|| listening.parts.counts.forbidden.get() == 1).await;
     assert_eq!(reports.counts.dropped.get(), 0);

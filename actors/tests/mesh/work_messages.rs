@@ -1,11 +1,11 @@
 //! What workers and shards on different nodes say: golden bytes, and bytes that are none.
 //!
-//! Owns: the comparison with `golden-work-v1.hex`. Must never: know a connection. Next:
+//! Owns: the comparison with `golden-work-v1.hex` (a node's own worker) and `golden-work-v2.hex` (those beside it). Must never: know a connection. Next:
 //! `../../src/cluster/report.rs`, `../../src/cluster/order.rs`.
 
 use crate::written::{Written, are_golden, are_strict};
 use fencepost::cluster::order::{decode_order, encode_order};
-use fencepost::cluster::report::{decode_report, encode_report};
+use fencepost::cluster::report::{decode_report, encode_gone, encode_report};
 use fencepost::shell::messages::FromWorker;
 use fencepost_core::ids::{BeatId, Epoch, Generation, JobId, OfferId, ShardId, ShardOwner, Slot, Token, WorkerId};
 use fencepost_core::job::{Delivery, EffectProof, Job, JobSpec, Origin, Outcome, RetryAdvice, RetryPolicy, Verdict};
@@ -18,6 +18,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 const GOLDEN: &str = include_str!("golden-work-v1.hex");
+const GOLDEN_BESIDE: &str = include_str!("golden-work-v2.hex");
 const SHARD: ShardId = ShardId(3);
 
 fn name(text: &str) -> Name {
@@ -41,6 +42,10 @@ fn worker() -> WorkerId {
         node: name("w1"),
         boot: 1 << 60,
     }
+}
+
+fn beside() -> WorkerId {
+    worker().beside(6)
 }
 
 fn outcome(verdict: Verdict) -> Outcome {
@@ -183,55 +188,107 @@ fn orders() -> Vec<WorkerInput> {
     ]
 }
 
-fn written() -> Written {
+fn offer_for_lines() -> FromWorker {
+    FromWorker::Offer {
+        offer: OfferId(7),
+        slots: 2,
+        queues: vec![name("mail").remote_line()],
+        waits: false,
+        apart: 0,
+    }
+}
+
+fn written_of(worker: &WorkerId, reports: &[FromWorker]) -> Written {
     let mut all: Vec<(&str, Vec<u8>)> = Vec::new();
     all.extend(
-        reports()
+        reports
             .iter()
-            .map(|report| ("report", encode_report(SHARD, &worker(), report))),
+            .map(|report| ("report", encode_report(SHARD, worker, report))),
     );
-    all.extend(orders().iter().map(|order| ("order", encode_order(order).unwrap())));
+    all.extend(
+        orders()
+            .iter()
+            .map(|order| ("order", encode_order(worker, order).unwrap())),
+    );
+    all
+}
+
+fn written() -> Written {
+    written_of(&worker(), &reports())
+}
+
+fn written_beside() -> Written {
+    let mut reports = reports();
+    reports.push(offer_for_lines());
+    let mut all = written_of(&beside(), &reports);
+    all.push(("report", encode_gone(&beside())));
     all
 }
 
 /// The same message again, if these bytes are one.
 fn again(what: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     match what {
-        "report" => decode_report(bytes)
+        "report" => decode_report(bytes).ok().map(|(shard, worker, report)| match report {
+            Some(report) => encode_report(shard, &worker, &report),
+            None => encode_gone(&worker),
+        }),
+        _ => decode_order(bytes)
             .ok()
-            .map(|(shard, worker, report)| encode_report(shard, &worker, &report)),
-        _ => decode_order(bytes).ok().and_then(|order| encode_order(&order)),
+            .and_then(|(to, order)| encode_order(&to.unwrap_or(worker()), &order)),
     }
 }
 
 #[test]
 fn f14_messages_of_workers_and_shards_are_written_as_they_always_were() {
     are_golden(GOLDEN, &written());
+    are_golden(GOLDEN_BESIDE, &written_beside());
 }
 
 #[test]
 fn f14_messages_of_workers_and_shards_come_back_as_they_were() {
-    for report in reports() {
-        let (shard, from, read) = decode_report(&encode_report(SHARD, &worker(), &report)).unwrap();
-        assert_eq!((shard, from), (SHARD, worker()));
-        assert_eq!(format!("{read:?}"), format!("{report:?}"));
+    for worker in [worker(), beside()] {
+        for report in reports() {
+            let (shard, from, read) = decode_report(&encode_report(SHARD, &worker, &report)).unwrap();
+            assert_eq!((shard, &from), (SHARD, &worker));
+            assert_eq!(format!("{:?}", read.unwrap()), format!("{report:?}"));
+        }
+        for order in orders() {
+            let (to, read) = decode_order(&encode_order(&worker, &order).unwrap()).unwrap();
+            assert_eq!(to, worker.is_beside().then(|| worker.clone()));
+            assert_eq!(format!("{read:?}"), format!("{order:?}"));
+        }
     }
-    for order in orders() {
-        let read = decode_order(&encode_order(&order).unwrap()).unwrap();
-        assert_eq!(format!("{read:?}"), format!("{order:?}"));
-    }
+    let (_, from, gone) = decode_report(&encode_gone(&beside())).unwrap();
+    assert!(from == beside() && gone.is_none());
+}
+
+/// An owner of the first version takes nothing of a claim's: it would mistake it for the node's own worker.
+#[test]
+fn f14_the_first_version_is_only_for_a_nodes_own_worker() {
+    let in_first = |mut bytes: Vec<u8>| {
+        bytes[0] = 1;
+        decode_report(&bytes).is_err()
+    };
+    assert!(in_first(encode_report(SHARD, &beside(), &reports()[0])));
+    assert!(in_first(encode_gone(&beside())));
+    let lines = encode_report(SHARD, &worker(), &offer_for_lines());
+    assert!(decode_report(&lines).is_err(), "nor does it name lines");
 }
 
 #[test]
 fn what_only_a_node_tells_its_own_worker_is_no_message() {
     let own = [WorkerInput::Drain, WorkerInput::DrainExpired, WorkerInput::Tick];
-    assert!(own.iter().all(|input| encode_order(input).is_none()));
+    assert!(own.iter().all(|input| encode_order(&worker(), input).is_none()));
     let ended = WorkerInput::AttemptsFinished { items: outcomes() };
-    assert!(encode_order(&ended).is_none(), "a shard cannot say how a run ended");
+    assert!(
+        encode_order(&worker(), &ended).is_none(),
+        "a shard cannot say how a run ended"
+    );
 }
 
 #[test]
 fn what_is_cut_off_longer_of_another_version_or_unknown_is_refused() {
     are_strict(&written(), again);
+    are_strict(&written_beside(), again);
     assert!(decode_order(&[1, 11]).is_err(), "a kind of a later build");
 }

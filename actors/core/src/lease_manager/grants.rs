@@ -8,7 +8,7 @@ use super::ready::{ClassId, ReadyEntry, ReadyKey, Turn};
 use super::waiting_offers::Asked;
 use super::workers::{Granted, Known};
 use super::{LeaseManager, Orders, is_expired};
-use crate::ids::{OfferId, Token, WorkerId};
+use crate::ids::{JobId, OfferId, Token, WorkerId};
 use crate::job::Job;
 use crate::limits::{LEASED_BYTES_MAX, LEASES_PER_SHARD_MAX, OFFER_SLOTS_MAX, READY_LOADS_MAX};
 use crate::row::{LeasedRow, Row};
@@ -163,6 +163,16 @@ impl LeaseManager {
         for (id, token) in self.workers.given(worker, offer).to_vec() {
             if self.leases.current(id, token).is_some() {
                 self.leases.release(id);
+            }
+        }
+    }
+
+    /// They found no way to their worker: nobody has them, and nobody will. What left with an earlier answer may be
+    /// at work.
+    pub(super) fn on_grants_unsent(&mut self, now: Now, items: Vec<(JobId, Token)>, out: &mut Orders) {
+        for (id, token) in items {
+            if self.leases.current(id, token).is_some() && !self.leases.is_released(id) {
+                self.hand_back(now, id, out);
             }
         }
     }

@@ -145,6 +145,8 @@ pub enum LeaseInput {
         /// For which offer.
         offer: OfferId,
     },
+    /// Grants that never left this node are as handed back (F14); those that did, in another answer, are let be.
+    GrantsUnsent(Vec<(JobId, Token)>),
     /// A page of the job range, asked for by `LoadSweep`.
     SweepPage {
         /// In order of id.

@@ -152,9 +152,14 @@ impl LeaseTable {
 
     /// Its grant has left this node: its full length counts from now, once.
     pub(super) fn release(&mut self, id: JobId) {
-        if self.leases.get(&id).is_some_and(|lease| !lease.released) {
+        if self.leases.contains_key(&id) && !self.is_released(id) {
             self.renew(id);
         }
+    }
+
+    /// Whether its grant has left this node, as far as this owner knows.
+    pub(super) fn is_released(&self, id: JobId) -> bool {
+        self.leases.get(&id).is_some_and(|lease| lease.released)
     }
 
     /// The worker holds it: its full length counts from now.

@@ -141,6 +141,11 @@ impl LeaseManager {
         self.leases.get(id).is_some_and(|lease| lease.row.token == token)
     }
 
+    /// Whether the grant of this current attempt has left this node, as far as this owner knows.
+    pub fn has_left(&self, id: JobId) -> bool {
+        self.leases.is_released(id)
+    }
+
     /// One fact or request.
     pub fn step(&mut self, now: Now, input: LeaseInput, out: &mut Orders) {
         self.begin_step(now);
@@ -188,6 +193,7 @@ impl LeaseManager {
             }
             LeaseInput::WaitLoaded { rows, end, horizon } => self.on_wait_loaded(now, rows, end, horizon, out),
             LeaseInput::GrantsReleased { worker, offer } => self.on_grants_released(&worker, offer),
+            LeaseInput::GrantsUnsent(items) => self.on_grants_unsent(now, items, out),
             LeaseInput::SweepPage { rows, next } => self.on_sweep_page(now, rows, next, out),
             LeaseInput::Tick => self.on_tick(now, out),
         }

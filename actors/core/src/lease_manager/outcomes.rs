@@ -201,7 +201,7 @@ impl LeaseManager {
         out.effect(LeaseEffect::SendRecorded { worker, items: answers });
     }
 
-    fn hand_back(&mut self, now: Now, id: JobId, out: &mut Orders) {
+    pub(super) fn hand_back(&mut self, now: Now, id: JobId, out: &mut Orders) {
         let Some(lease) = self.leases.remove(id) else { return };
         self.recent.add(lease.row.token, Recorded::Recorded);
         let row = lease.row;

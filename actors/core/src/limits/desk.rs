@@ -24,7 +24,8 @@ pub const CLAIM_GATHER_MS: u64 = 20;
 pub const BEAT_COUNT_MAX: usize = 1_000;
 /// How long a report waits until it is recorded before it answers that it does not know yet.
 pub const REPORT_WAIT_MS: u64 = 5_000;
-/// Ended attempts of workers over HTTP whose reports a node still answers as it did the first time.
+/// Recorded attempts of workers over HTTP whose reports a node still answers as it did the first time; and how many
+/// may have ended and wait to be recorded before no more are handed out.
 pub const REPORTS_KEPT_MAX: usize = 8_192;
 /// Milliseconds that an answered claim may stay: longer than any attempt takes.
 pub const CLAIM_MS_MAX: u64 = 366 * 86_400_000;

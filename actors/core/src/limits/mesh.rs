@@ -2,6 +2,8 @@
 //!
 //! Owns: numbers only. Must never: hold logic. Next: `mod.rs`, where they are checked against each other.
 
+use super::CLAIMS_OPEN_MAX;
+
 /// Bytes of one frame between nodes: a batch and the step that passed its bound.
 pub const FRAME_BYTES_MAX: usize = 32 << 20;
 /// Silence after which a connection between nodes is closed and made anew.
@@ -24,6 +26,10 @@ pub const SEND_QUEUE_BYTES_MAX: usize = 64 << 20;
 pub const CALLS_IN_WORK_MAX: usize = 128;
 /// Connections from other nodes at once.
 pub const LINK_COUNT_MAX: usize = 1_024;
+/// Workers of one node that are heard over one connection: its own, and the claims beside it.
+pub const LINK_WORKERS_MAX: usize = CLAIMS_OPEN_MAX + 1;
+/// Workers that one shard can reach, from which on further claims find no room there.
+pub const WORKER_LINKS_MAX: usize = 16 * LINK_WORKERS_MAX;
 /// Bytes of a frame before its sender has proved where it belongs.
 pub const GREETING_BYTES_MAX: usize = 4 << 10;
 /// Bytes of a file with certificates or a key for connections between nodes.

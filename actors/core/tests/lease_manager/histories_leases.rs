@@ -69,6 +69,33 @@ fn f14_a_repeated_offer_gets_the_same_grants_with_the_time_left() {
 }
 
 #[test]
+fn f14_a_grant_that_found_no_way_to_its_worker_is_taken_back_unless_it_had_left_before() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    let mut once = spec();
+    once.retry.attempt_count_max = 1;
+    leases.create(item(1, once)).unwrap();
+    leases.release = false;
+    let unsent = leases.offer_as(&w, 7, 1, &[]).remove(0);
+    let key = (unsent.job.id, unsent.token);
+    leases.step(LeaseInput::GrantsUnsent(vec![key]));
+    assert_eq!(leases.place(1), Some("ready"), "and it costs no attempt");
+    assert!(leases.offer_as(&w, 7, 1, &[]).is_empty(), "forsworn for that offer");
+    leases.release = true;
+    let grant = leases.offer(&w, 1).remove(0);
+    assert_eq!(grant.attempt, 2);
+    let key = (grant.job.id, grant.token);
+    leases.step(LeaseInput::GrantsUnsent(vec![key]));
+    assert_eq!(
+        leases.place(1),
+        Some("leased"),
+        "a repeated answer was lost, not the grant"
+    );
+    assert_eq!(leases.report(&w, key.0, key.1, succeeded()), Recorded::Recorded);
+    assert_eq!(leases.state(1), JobState::Succeeded);
+    leases.check();
+}
+
+#[test]
 fn f14_a_handed_back_attempt_is_refunded_and_its_number_burnt() {
     let (mut leases, w) = (Leases::new(), worker("a", 1));
     let mut once = spec();

@@ -1,0 +1,306 @@
+//! Claims over HTTP and the shards of other nodes: owners and a desk in one process, over real sockets.
+//!
+//! Owns: that a claim takes jobs of every shard wherever it is, that its attempts follow a shard to its next owner,
+//! and that no grant goes to nobody. Next: `../../src/desk/`, `../../src/cluster/`, `../process/workers.rs`.
+
+use super::pair::{CELL, Listening, facts, listen, parts};
+use super::*;
+use actix::Addr;
+use fencepost::cluster::far_workers::ReportService;
+use fencepost::cluster::near_workers::OrderService;
+use fencepost::cluster::owners::Owners;
+use fencepost::cluster::route::Router;
+use fencepost::cluster::work::{Far, Ways};
+use fencepost::desk::{Ask, Desk, DeskParts, Handed, Report};
+use fencepost::mesh::Roles;
+use fencepost::mesh::envelope::{ORDERS, REPORTS};
+use fencepost::node::lanes::start_on;
+use fencepost::node::notes::Notes;
+use fencepost::shell::load::OpenPlan;
+use fencepost::shell::messages::{FromWorker, ToShard, WorkerLink};
+use fencepost::shell::shard_actor::{ShardActor, ShardParts};
+use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
+use fencepost_core::ids::{Generation, OfferId, ShardMap, WorkerId};
+use fencepost_core::job::{AttemptResult, Job, Verdict};
+use fencepost_core::scheduler_shard::io::FireNote;
+use fencepost_core::target::Target;
+use fencepost_core::worker::io::WorkerInput;
+use std::sync::Mutex;
+use tokio::sync::{Semaphore, oneshot};
+
+const SHARDS: u16 = 4;
+
+struct Nobody;
+
+impl Notes for Nobody {
+    fn job_changed(&self, _: &Job) {}
+
+    fn attempt_ended(&self, _: &Job) {}
+
+    fn job_purged(&self, _: JobId, _: JobState) {}
+
+    fn fired(&self, _: &FireNote) {}
+}
+
+/// A node that may own shards: each opens once it is hosted.
+struct Owner {
+    node: &'static str,
+    shards: Vec<Addr<ShardActor>>,
+    reports: Arc<ReportService>,
+    listening: Listening,
+}
+
+impl Owner {
+    async fn start(world: &World, node: &'static str) -> Owner {
+        let map = ShardMap::new(SHARDS).unwrap();
+        let mut shards = Vec::new();
+        for shard in map.shards() {
+            let parts = ShardParts {
+                store: Arc::new(world.store.clone()),
+                clock: world.clock.clone(),
+                chance: Arc::new(SystemChance),
+                fatal: Arc::new(|reason| panic!("the store broke: {reason}")),
+                notes: Arc::new(Nobody),
+                plan: OpenPlan {
+                    shard,
+                    map,
+                    generation: Generation(1),
+                    // All of them are assigned to it by their rows.
+                    node: name("local"),
+                    local: None,
+                },
+                lease: Span::from_secs(30),
+                heartbeat: Span::from_secs(1),
+                key_kept: Span::from_secs(3_600),
+                trial_turn: Arc::new(Semaphore::new(1)),
+                hosted: false,
+            };
+            shards.push(start_on(&local_lane(), move || ShardActor::new(parts)).await.unwrap());
+        }
+        let reports = Arc::new(ReportService::default());
+        reports.serve(&shards);
+        let here = facts(node, 1, Roles::SCHEDULER);
+        Owner {
+            node,
+            shards,
+            listening: listen(parts(Some(CELL), here, &[(REPORTS, reports.clone())])).await,
+            reports,
+        }
+    }
+
+    async fn host(&self, world: &World, hosted: bool) {
+        for shard in &self.shards {
+            shard.send(ToShard::Host(hosted)).await.unwrap();
+            while hosted && !self.is_open(shard).await {
+                world.settle().await;
+            }
+        }
+    }
+
+    async fn is_open(&self, shard: &Addr<ShardActor>) -> bool {
+        let (tell, told) = oneshot::channel();
+        shard.send(ToShard::Probe(tell)).await.unwrap();
+        told.await.unwrap().open
+    }
+
+    /// Says on a board that it holds all shards, as of this version.
+    fn holds(&self, version: u64) -> BoardView {
+        let report = ShardReport {
+            version,
+            hold: Hold::Held,
+            progress: 0,
+        };
+        BoardView {
+            board: 1,
+            number: version,
+            is_young: false,
+            length: Span::from_secs(1),
+            sessions: vec![Session {
+                node: name(self.node),
+                boot: 1,
+                beat: version,
+                takes: true,
+                coordinates: None,
+                decided: 0,
+                shards: vec![report; usize::from(SHARDS)],
+                address: self.listening.address.to_string().into(),
+            }],
+        }
+    }
+
+    async fn create(&self, number: u8) -> JobId {
+        let id = JobId::fresh(Slot::of(&[&[number]]), [number; 14]);
+        let mut made = item(id, "noop");
+        Arc::make_mut(&mut made.spec).target = Target::Remote(name("resize"));
+        let shard = ShardMap::new(SHARDS).unwrap().shard_of(id.slot());
+        let (tell, told) = oneshot::channel();
+        let asked = ShardRequest::CreateJobs(vec![made]);
+        let shard = &self.shards[usize::from(shard.0)];
+        shard.send(ToShard::Client(Box::new(asked), tell)).await.unwrap();
+        told.await.unwrap().unwrap();
+        id
+    }
+}
+
+/// A desk on a node that owns nothing.
+struct Counter {
+    desk: Arc<Desk>,
+    owners: Arc<Owners>,
+    router: Arc<Router>,
+}
+
+impl Counter {
+    fn new(world: &World) -> Counter {
+        let orders = Arc::new(OrderService::default());
+        let here = facts("w", 2, Roles::GATEWAY);
+        let mesh = parts(None, here, &[(ORDERS, orders.clone())]);
+        let (owners, router) = (Arc::new(Owners::new(name("w"))), Arc::new(Router::new(Arc::new(mesh))));
+        orders.follow(&owners, &router);
+        let far = Far {
+            owners: owners.clone(),
+            router: router.clone(),
+            orders: orders.clone(),
+        };
+        let node = world.parts();
+        let desk = Arc::new(Desk::new(DeskParts {
+            clock: node.clock,
+            chance: node.chance,
+            runner: node.runner,
+            worker: WorkerId::of_start(name("w"), 5 << 40),
+            cell: CELL,
+            map: ShardMap::new(SHARDS).unwrap(),
+            ways: Ways::new(Vec::new(), Some(far)),
+            lane: local_lane(),
+            lease: Span::from_secs(30),
+            heartbeat: Span::from_secs(1),
+        }));
+        orders.ask(desk.was_begun());
+        Counter { desk, owners, router }
+    }
+
+    async fn claim(&self, number: usize) -> Vec<Handed> {
+        let ask = Ask {
+            worker: name("py"),
+            claim: number.to_string().into(),
+            queues: vec![name("default")],
+            count: 100,
+            wait: Span::from_secs(10),
+        };
+        self.desk.claim(ask).await.unwrap()
+    }
+
+    async fn claim_all(&self, count: usize) -> Vec<Handed> {
+        let mut held = Vec::new();
+        while held.len() < count {
+            held.extend(self.claim(held.len()).await);
+        }
+        held
+    }
+
+    async fn report(&self, handed: &Handed) {
+        let report = Report {
+            verdict: Verdict::Succeeded,
+            error: None,
+            output: Vec::new(),
+        };
+        while let Err(refusal) = self.desk.report(&name("py"), &handed.grant, report.clone()).await {
+            assert_eq!(refusal.code, "outcome_unknown", "{refusal:?}");
+        }
+    }
+}
+
+/// A world whose cell is made, with all shards assigned to `local`.
+async fn cell() -> World {
+    let world = World::new();
+    world.start().await.drain().await;
+    world
+}
+
+#[test]
+fn f18_a_claim_takes_jobs_of_another_nodes_shards_and_its_attempts_follow_them() {
+    run(async {
+        let world = cell().await;
+        let (first, second) = (Owner::start(&world, "a").await, Owner::start(&world, "b").await);
+        first.host(&world, true).await;
+        let counter = Counter::new(&world);
+        counter.owners.learn_board(&first.holds(1));
+        let mut made = Vec::new();
+        for number in 0..20 {
+            made.push(first.create(number).await);
+        }
+        let held = counter.claim_all(made.len()).await;
+        // Nothing is ended and nothing is told: the next owner reads what is held, and hears the rest.
+        first.host(&world, false).await;
+        second.host(&world, true).await;
+        counter.owners.learn_board(&second.holds(2));
+        for handed in &held {
+            counter.report(handed).await;
+        }
+        while counter.desk.open_claims() > 0 || second.reports.link_count() > 0 {
+            world.settle().await;
+        }
+        assert!(!counter.router.takes_reports(&"nowhere".into()));
+        second.host(&world, false).await;
+        let node = world.start().await;
+        for id in made {
+            let job = node.gateway.job(id).await.unwrap().unwrap().job;
+            assert_eq!((job.state, job.charged, job.refunded), (JobState::Succeeded, 1, 0));
+            assert_eq!(job.attempts.len(), 1, "the one attempt of the claim");
+        }
+    });
+}
+
+/// A worker that has not got its grants: its way takes nothing.
+fn offer(queue: &str) -> FromWorker {
+    FromWorker::Offer {
+        offer: OfferId(1),
+        slots: 1,
+        queues: vec![name(queue).remote_line()],
+        waits: false,
+        apart: 0,
+    }
+}
+
+#[test]
+fn f14_a_grant_that_finds_no_way_to_its_worker_costs_its_job_nothing() {
+    run(async {
+        let world = cell().await;
+        let owner = Owner::start(&world, "a").await;
+        owner.host(&world, true).await;
+        let id = owner.create(1).await;
+        let shard = &owner.shards[usize::from(ShardMap::new(SHARDS).unwrap().shard_of(id.slot()).0)];
+        let told: Arc<Mutex<Vec<WorkerInput>>> = Arc::default();
+        let deaf: WorkerLink = Arc::new(|_| false);
+        let heard = told.clone();
+        let link: WorkerLink = Arc::new(move |input| {
+            heard.lock().unwrap().push(input);
+            true
+        });
+        let own = WorkerId::of_start(name("w"), 5 << 40);
+        let message = ToShard::Worker(own.beside(1), deaf, offer("default"));
+        shard.send(message).await.unwrap();
+        let granted = || {
+            let told = told.lock().unwrap();
+            told.iter().find_map(|input| match input {
+                WorkerInput::Granted { grants, .. } => grants.first().cloned(),
+                _ => None,
+            })
+        };
+        let mut number = 1;
+        let grant = loop {
+            number += 1;
+            let message = ToShard::Worker(own.beside(number), link.clone(), offer("default"));
+            shard.send(message).await.unwrap();
+            world.settle().await;
+            if let Some(grant) = granted() {
+                break grant;
+            }
+        };
+        assert_eq!(grant.attempt, 2, "the first went to nobody, and came back");
+        owner.host(&world, false).await;
+        let node = world.start().await;
+        let job = node.gateway.job(id).await.unwrap().unwrap().job;
+        assert_eq!((job.charged, job.refunded), (0, 1));
+        assert_eq!(job.attempts[0].result, AttemptResult::HandedBack);
+    });
+}
