@@ -1,7 +1,7 @@
 //! The simulator: the product's own node, API and worker on simulated time, network and disk.
 //!
 //! Read `runtime/` (the only place that names madsim), `world/` (what runs and what befalls it),
-//! `checkers/` (what must hold), `run.rs` (one seed), `cli/` (the program). Must never: be imported
+//! `run.rs` (one seed; `../history` has what was seen and what must hold), `cli/` (the program). Must never: be imported
 //! by the product.
 #![cfg_attr(not(madsim), allow(unused))]
 
@@ -11,11 +11,7 @@ compile_error!("run `cargo sim` from the root; unset RUSTFLAGS");
 #[cfg(madsim)]
 pub mod bugs;
 #[cfg(madsim)]
-pub mod checkers;
-#[cfg(madsim)]
 pub mod cli;
-#[cfg(madsim)]
-pub mod history;
 #[cfg(madsim)]
 pub mod options;
 #[cfg(madsim)]

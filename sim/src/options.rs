@@ -5,8 +5,9 @@
 
 use crate::bugs::PlantedBug;
 use crate::runtime::Stream;
-use crate::world::zones::{CHANGES, STEADY};
 use fencepost_core::time::Span;
+use fencepost_history::setting::Setting;
+use fencepost_history::zones::{CHANGES, STEADY};
 use std::fmt;
 
 /// Further than a clock is waited for below store time (`CLOCK_DOUBT_MAX_MS`), and so little further that
@@ -120,6 +121,18 @@ impl Options {
         let may_go_back = options.faults.clock && !options.next_day;
         options.set_back = (stream.percent(20) && may_go_back).then_some(back);
         options
+    }
+
+    /// As the checkers know them.
+    pub fn setting(&self) -> Setting {
+        let faults = self.faults;
+        Setting {
+            starts_at: self.starts_at,
+            lies_max: self.lies_max(),
+            clocks_lie: faults.clock,
+            store_is_unsure: faults.slow || faults.unknown || faults.sick,
+            words_are_late: faults.net || faults.pause || faults.slow || faults.away,
+        }
     }
 
     /// How far a clock of this run may be from the truth, with a little for the way.

@@ -3,8 +3,6 @@
 //! Owns: the stages and the report. Must never: draw chance itself. Next: `world/`, `checkers/`.
 
 use crate::bugs::PlantedBug;
-use crate::checkers::{Evidence, judge, judged_beside, unmet};
-use crate::history::{Call, Seen};
 use crate::options::Options;
 use crate::runtime::{Sim, SimConfig, simulate};
 use crate::trace::{Digest, Trace};
@@ -16,6 +14,8 @@ use fencepost_core::fate::FateKind;
 use fencepost_core::job::JobState;
 use fencepost_core::row::Row;
 use fencepost_core::schedule::PendingFate;
+use fencepost_history::checkers::{Evidence, judge, judged_beside, unmet};
+use fencepost_history::seen::{Call, Seen};
 use fencepost_storage::codec::decode_row;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -102,7 +102,7 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     }
     let seen = world.history.lock();
     let verdicts = judge(&Evidence {
-        options: &world.options,
+        setting: world.options.setting(),
         seen: &seen,
         rows: &rows,
         unmet: unmet.as_deref(),

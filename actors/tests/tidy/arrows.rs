@@ -1,7 +1,7 @@
 //! Which package may know which.
 //!
-//! Owns: the arrows storage → core, actors → core and storage, sim → all three; the purity of the
-//! core; production free of the simulator. Must never: look at how code is written.
+//! Owns: the arrows storage → core, actors → core and storage, sim → all three, what judges a
+//! history → core alone; the purity of the core; production free of the simulator. Must never: look at how code is written.
 //! Next: docs/ARCHITECTURE.md, invariants 1 and 11.
 
 use std::process::Command;
@@ -17,6 +17,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
             "fencepost",
             "fencepost-storage",
             "fencepost-sim",
+            "fencepost-history",
             "tokio",
             "actix",
             "actix-rt",
@@ -35,6 +36,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         &[
             "fencepost",
             "fencepost-sim",
+            "fencepost-history",
             "actix",
             "actix-rt",
             "madsim",
@@ -43,6 +45,17 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     ("actors/Cargo.toml", &["fencepost-sim", "madsim", "bincode"]),
+    (
+        "sim/history/Cargo.toml",
+        &[
+            "fencepost",
+            "fencepost-storage",
+            "fencepost-sim",
+            "tokio",
+            "madsim",
+            "actix",
+        ],
+    ),
 ];
 
 /// May appear in a package's manifest although forbidden above, with the reason.
@@ -147,7 +160,7 @@ pub fn check_production_tree() -> Vec<Violation> {
 }
 
 fn forbidden_in_tree(tree: &str) -> Vec<Violation> {
-    let simulator = ["madsim v", "fencepost-sim v", "madsim-macros v"];
+    let simulator = ["madsim v", "fencepost-sim v", "fencepost-history v", "madsim-macros v"];
     tree.lines()
         .filter(|line| simulator.iter().any(|name| line.starts_with(name)))
         .map(|line| Violation::new("Cargo.lock", 1, format!("production would ship {line}")))

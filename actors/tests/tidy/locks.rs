@@ -51,6 +51,14 @@ fn versions(lock: &str) -> BTreeMap<String, BTreeSet<String>> {
     all
 }
 
+const PACKAGES: [&str; 5] = [
+    "actors/Cargo.toml",
+    "actors/core/Cargo.toml",
+    "storage/Cargo.toml",
+    "sim/Cargo.toml",
+    "sim/history/Cargo.toml",
+];
+
 /// Lints are the root's in every package; the simulator repeats them, as its workspace cannot share.
 pub fn check_lints(files: &[SourceFile]) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -58,12 +66,12 @@ pub fn check_lints(files: &[SourceFile]) -> Vec<Violation> {
     let sim = text_of(files, "sim/Cargo.toml");
     for kind in ["rust", "clippy"] {
         let ours = section(root, &format!("[workspace.lints.{kind}]"));
-        if ours.is_empty() || ours != section(sim, &format!("[lints.{kind}]")) {
-            let what = format!("[lints.{kind}] must equal the root's");
+        if ours.is_empty() || ours != section(sim, &format!("[workspace.lints.{kind}]")) {
+            let what = format!("[workspace.lints.{kind}] must equal the root's");
             found.push(Violation::new("sim/Cargo.toml", 1, what));
         }
     }
-    for manifest in ["actors/Cargo.toml", "actors/core/Cargo.toml", "storage/Cargo.toml"] {
+    for manifest in PACKAGES {
         if section(text_of(files, manifest), "[lints]") != ["workspace = true"] {
             found.push(Violation::new(manifest, 1, "must take the workspace's lints"));
         }
@@ -104,7 +112,11 @@ fn a_package_without_the_lints_is_found() {
             "Cargo.toml",
             "[workspace.lints.rust]\na = \"deny\"\n[workspace.lints.clippy]\nb = 1\n",
         ),
-        SourceFile::new("sim/Cargo.toml", "[lints.rust]\na = \"deny\"\n\n[lints.clippy]\n"),
+        SourceFile::new(
+            "sim/Cargo.toml",
+            "[lints]\nworkspace = true\n\n[workspace.lints.rust]\na = \"deny\"\n\n[workspace.lints.clippy]\n",
+        ),
+        SourceFile::new("sim/history/Cargo.toml", "[lints]\nworkspace = true\n"),
         SourceFile::new("actors/Cargo.toml", "[lints]\nworkspace = true\n"),
         SourceFile::new("storage/Cargo.toml", "[package]\n"),
     ];

@@ -7,9 +7,9 @@
 use super::World;
 use super::http::{Answer, Ask, ask, send};
 use super::wishes::{Wish, set};
-use crate::history::{Ack, Cancel, End};
 use crate::runtime::Stream;
 use fencepost_core::ids::JobId;
+use fencepost_history::seen::{Ack, Cancel, End};
 use serde_json::{Value, json};
 
 /// From the healing until clients look after their jobs, in microseconds.
@@ -153,7 +153,7 @@ fn take_items(world: &World, answer: &Answer, wishes: Vec<Wish>, made: &mut Vec<
         let status = problem.get("status").and_then(Value::as_u64).unwrap_or_default();
         if !(wish.may_be_late && status == 400) {
             let code = problem.get("code").and_then(Value::as_str).unwrap_or_default();
-            world.history.lock().answers.push(crate::history::Answered {
+            world.history.lock().answers.push(fencepost_history::seen::Answered {
                 op: "op:batch-item",
                 status: u16::try_from(status).unwrap_or_default(),
                 code: code.to_owned(),

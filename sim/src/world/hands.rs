@@ -6,12 +6,13 @@
 use super::World;
 use super::http::{Answer, Ask, ask};
 use super::planner::remember;
-use super::rules::text;
-use super::specs::PlainSpec;
+use super::specs;
 use super::wishes::set;
-use crate::history::{Backfilled, Hold, Made, Ran};
 use crate::runtime::Stream;
 use fencepost_core::ids::JobId;
+use fencepost_history::rules::text;
+use fencepost_history::seen::{Backfilled, Hold, Made, Ran};
+use fencepost_history::spec::PlainSpec;
 use serde_json::json;
 
 /// One planner's hand on one schedule.
@@ -48,7 +49,7 @@ impl Hand {
     pub fn draw(&mut self, is_plain: bool) -> PlainSpec {
         self.drawn += 1;
         let tag = format!("{}.{}", self.name, self.drawn);
-        let spec = PlainSpec::draw(&self.world, &mut self.stream, tag, is_plain);
+        let spec = specs::draw(&self.world, &mut self.stream, tag, is_plain);
         remember(&self.world, &spec);
         spec
     }
@@ -102,7 +103,7 @@ impl Hand {
 
     fn note_never_fires(&self, spec: &PlainSpec, answer: &Answer, is_edit: bool) {
         let code = answer.text("code");
-        if code == "schedule_never_fires" && spec.is_over(&self.world, is_edit) {
+        if code == "schedule_never_fires" && specs::is_over(spec, &self.world, is_edit) {
             self.world.history.lock().refused += 1;
         }
     }

@@ -4,9 +4,9 @@
 //! an answer that did not come for a failure: it is unknown.
 
 use super::{API_PORT, API_TOKEN, SERVER_IP, World};
-use crate::history::Answered;
 use crate::runtime::Stream;
 use fencepost::net::rt::{HyperIo, spawn_local};
+use fencepost_history::seen::Answered;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::body::Bytes;

@@ -5,8 +5,8 @@
 
 use super::World;
 use super::hands::Hand;
-use super::specs::PlainSpec;
 use crate::runtime::Stream;
+use fencepost_history::spec::PlainSpec;
 
 /// Starts a planner for each schedule, all on a machine of their own.
 pub fn start(world: &World) {

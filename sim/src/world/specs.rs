@@ -2,47 +2,15 @@
 //!
 //! Owns: rules with their bounds, exclusions and policies, each under a tag that its jobs carry in their
 //! payload. All end with the active time, so that a run can settle. Must never: read what the product
-//! made of it. Next: `rules.rs`, `planner.rs`, `../checkers/no_missed_fire.rs`.
+//! made of it. Next: `planner.rs`, `../../history/src/rules.rs`.
 
 use super::World;
-use super::rules::{PlainRule, text};
 use super::wishes::{job_body, set};
-use super::zones::{CHANGES, PlainZone, STEADY};
 use crate::runtime::Stream;
+use fencepost_history::rules::{PlainRule, text};
+use fencepost_history::spec::PlainSpec;
+use fencepost_history::zones::{CHANGES, PlainZone, STEADY};
 use serde_json::{Value, json};
-
-/// A definition as it was asked for.
-#[derive(Clone, Debug)]
-pub struct PlainSpec {
-    /// In the payload of its jobs: the name, a point, a number.
-    pub tag: String,
-    /// When.
-    pub rule: PlainRule,
-    /// First instant, inclusive.
-    pub starts_at: Option<i64>,
-    /// Last instant, inclusive.
-    pub ends_at: i64,
-    /// Most fires.
-    pub count: Option<u64>,
-    /// Local days since 1970 that are left out, inclusive.
-    pub excluded: Option<(i64, i64)>,
-    /// Weekday that is left out, 0 is Sunday.
-    pub weekday: Option<i64>,
-    /// Window of the jitter, in microseconds.
-    pub jitter: i64,
-    /// `latest`, `coalesce`, `all` or `skip`.
-    pub misfire: &'static str,
-    /// Cap of policy `all`.
-    pub cap: usize,
-    /// Microseconds.
-    pub tolerance: i64,
-    /// Microseconds.
-    pub grace: Option<i64>,
-    /// Its jobs start before this or never.
-    pub expires_at: Option<i64>,
-    /// The request, without name.
-    pub body: Value,
-}
 
 const OFTEN: &[&str] = &["*/2 * * * * *", "*/5 * * * * *"];
 const CRONS: &[&str] = &[
@@ -63,134 +31,118 @@ const FIXED: &[&str] = &[
 ];
 const MISFIRES: &[&str] = &["latest", "coalesce", "all", "skip"];
 
-impl PlainSpec {
-    /// Instants in `(from, to]` within the bounds, those on excluded days too.
-    pub fn instants(&self, from: i64, to: i64) -> Vec<i64> {
-        let from = self.starts_at.map_or(from, |start| from.max(start - 1));
-        self.rule.instants(from, to.min(self.ends_at))
-    }
+/// Whether nothing may be left to fire, by a clock that lies as far as clocks of this run do.
+pub fn is_over(spec: &PlainSpec, world: &World, is_edit: bool) -> bool {
+    let now = match spec.rule {
+        // Due at creation when its instant has passed; an edit does not work backwards.
+        PlainRule::Once { at } if !is_edit => at - 1,
+        _ => world.sim.wall() + world.options.lies_max(),
+    };
+    spec.instants(now, spec.ends_at).iter().all(|at| spec.is_excluded(*at))
+}
 
-    /// Whether an instant lies on an excluded local day.
-    pub fn is_excluded(&self, at: i64) -> bool {
-        let day = self.rule.zone().day(at);
-        // 1970-01-01 was a Thursday.
-        let weekday = (day + 4).rem_euclid(7);
-        self.excluded.is_some_and(|(first, last)| first <= day && day <= last) || self.weekday == Some(weekday)
+/// Draws one. The first of a run fires often and plainly, so that each run has fires to judge.
+pub fn draw(world: &World, stream: &mut Stream, tag: String, is_plain: bool) -> PlainSpec {
+    let now = world.sim.wall();
+    let rule = if is_plain {
+        plain(stream)
+    } else {
+        draw_rule(world, stream, now)
+    };
+    let mut spec = PlainSpec {
+        tag,
+        rule,
+        starts_at: None,
+        ends_at: world.ends_at(),
+        count: None,
+        excluded: None,
+        weekday: None,
+        jitter: 0,
+        misfire: stream.pick(MISFIRES).copied().unwrap_or("latest"),
+        cap: usize::try_from(stream.between(2, 40)).unwrap_or(2),
+        tolerance: stream.between(500, 20_000).cast_signed() * 1_000,
+        grace: None,
+        expires_at: None,
+        body: Value::Null,
+    };
+    if !is_plain {
+        draw_bounds(&mut spec, stream, now);
     }
+    spec.body = request(&spec, stream);
+    spec
+}
 
-    /// Whether nothing may be left to fire, by a clock that lies as far as clocks of this run do.
-    pub fn is_over(&self, world: &World, is_edit: bool) -> bool {
-        let now = match self.rule {
-            // Due at creation when its instant has passed; an edit does not work backwards.
-            PlainRule::Once { at } if !is_edit => at - 1,
-            _ => world.sim.wall() + world.options.lies_max(),
-        };
-        self.instants(now, self.ends_at).iter().all(|at| self.is_excluded(*at))
+fn draw_bounds(spec: &mut PlainSpec, stream: &mut Stream, now: i64) {
+    let later = |stream: &mut Stream, most: u64| now + stream.between(0, most).cast_signed();
+    if stream.percent(15) {
+        spec.starts_at = Some(later(stream, 20_000_000));
     }
+    if stream.percent(15) {
+        spec.ends_at = spec.ends_at.min(later(stream, 60_000_000).max(now + 5_000_000));
+    }
+    // A start beyond the end is refused as a whole.
+    spec.starts_at = spec.starts_at.filter(|start| *start < spec.ends_at);
+    if stream.percent(15) {
+        spec.count = Some(stream.between(1, 12));
+    }
+    if stream.percent(30) {
+        spec.jitter = stream.between(1, 12_000).cast_signed() * 1_000;
+    }
+    if stream.percent(20) {
+        spec.grace = Some(stream.between(500, 40_000).cast_signed() * 1_000);
+    }
+    if stream.percent(8) {
+        spec.expires_at = Some(later(stream, 60_000_000));
+    }
+    let day = spec.rule.zone().day(now) + i64::from(stream.percent(50));
+    match stream.between(0, 9) {
+        0 => spec.excluded = Some((day, day + stream.between(0, 2).cast_signed())),
+        1 => spec.weekday = Some((day + 4).rem_euclid(7)),
+        _ => {}
+    }
+}
 
-    /// Draws one. The first of a run fires often and plainly, so that each run has fires to judge.
-    pub fn draw(world: &World, stream: &mut Stream, tag: String, is_plain: bool) -> PlainSpec {
-        let now = world.sim.wall();
-        let rule = if is_plain {
-            plain(stream)
-        } else {
-            draw_rule(world, stream, now)
-        };
-        let mut spec = PlainSpec {
-            tag,
-            rule,
-            starts_at: None,
-            ends_at: world.ends_at(),
-            count: None,
-            excluded: None,
-            weekday: None,
-            jitter: 0,
-            misfire: stream.pick(MISFIRES).copied().unwrap_or("latest"),
-            cap: usize::try_from(stream.between(2, 40)).unwrap_or(2),
-            tolerance: stream.between(500, 20_000).cast_signed() * 1_000,
-            grace: None,
-            expires_at: None,
-            body: Value::Null,
-        };
-        if !is_plain {
-            spec.draw_bounds(stream, now);
-        }
-        spec.body = spec.request(stream);
-        spec
+/// The body of a request that asks for it.
+fn request(spec: &PlainSpec, stream: &mut Stream) -> Value {
+    let mut body = spec.rule.body();
+    let millis = |micros: i64| json!(format!("{}ms", micros / 1_000));
+    set(&mut body, "misfire", json!(spec.misfire));
+    if spec.misfire == "all" {
+        let rate = stream.between(1, 20);
+        set(&mut body, "catch_up", json!({"cap": spec.cap, "rate": rate}));
     }
+    set(&mut body, "tolerance", millis(spec.tolerance));
+    set(&mut body, "ends_at", json!(text(spec.ends_at)));
+    let mut job = job_body(stream, &spec.tag);
+    let optional = [
+        ("starts_at", spec.starts_at.map(|at| json!(text(at)))),
+        ("count", spec.count.map(|count| json!(count))),
+        ("jitter", (spec.jitter > 0).then(|| millis(spec.jitter))),
+        ("grace", spec.grace.map(millis)),
+        ("exclude", exclusions(spec)),
+    ];
+    for (field, value) in optional {
+        if let Some(value) = value {
+            set(&mut body, field, value);
+        }
+    }
+    if let Some(at) = spec.expires_at {
+        set(&mut job, "expires_at", json!(text(at)));
+    }
+    set(&mut body, "job", job);
+    body
+}
 
-    fn draw_bounds(&mut self, stream: &mut Stream, now: i64) {
-        let later = |stream: &mut Stream, most: u64| now + stream.between(0, most).cast_signed();
-        if stream.percent(15) {
-            self.starts_at = Some(later(stream, 20_000_000));
-        }
-        if stream.percent(15) {
-            self.ends_at = self.ends_at.min(later(stream, 60_000_000).max(now + 5_000_000));
-        }
-        // A start beyond the end is refused as a whole.
-        self.starts_at = self.starts_at.filter(|start| *start < self.ends_at);
-        if stream.percent(15) {
-            self.count = Some(stream.between(1, 12));
-        }
-        if stream.percent(30) {
-            self.jitter = stream.between(1, 12_000).cast_signed() * 1_000;
-        }
-        if stream.percent(20) {
-            self.grace = Some(stream.between(500, 40_000).cast_signed() * 1_000);
-        }
-        if stream.percent(8) {
-            self.expires_at = Some(later(stream, 60_000_000));
-        }
-        let day = self.rule.zone().day(now) + i64::from(stream.percent(50));
-        match stream.between(0, 9) {
-            0 => self.excluded = Some((day, day + stream.between(0, 2).cast_signed())),
-            1 => self.weekday = Some((day + 4).rem_euclid(7)),
-            _ => {}
-        }
-    }
-
-    /// The body of a request that asks for it.
-    fn request(&self, stream: &mut Stream) -> Value {
-        let mut body = self.rule.body();
-        let millis = |micros: i64| json!(format!("{}ms", micros / 1_000));
-        set(&mut body, "misfire", json!(self.misfire));
-        if self.misfire == "all" {
-            let rate = stream.between(1, 20);
-            set(&mut body, "catch_up", json!({"cap": self.cap, "rate": rate}));
-        }
-        set(&mut body, "tolerance", millis(self.tolerance));
-        set(&mut body, "ends_at", json!(text(self.ends_at)));
-        let mut job = job_body(stream, &self.tag);
-        let optional = [
-            ("starts_at", self.starts_at.map(|at| json!(text(at)))),
-            ("count", self.count.map(|count| json!(count))),
-            ("jitter", (self.jitter > 0).then(|| millis(self.jitter))),
-            ("grace", self.grace.map(millis)),
-            ("exclude", self.exclusions()),
-        ];
-        for (field, value) in optional {
-            if let Some(value) = value {
-                set(&mut body, field, value);
-            }
-        }
-        if let Some(at) = self.expires_at {
-            set(&mut job, "expires_at", json!(text(at)));
-        }
-        set(&mut body, "job", job);
-        body
-    }
-
-    fn exclusions(&self) -> Option<Value> {
-        const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-        let date = |day: i64| text(day * 86_400_000_000).chars().take(10).collect::<String>();
-        let range = self.excluded.map(|(first, last)| match first == last {
-            true => date(first),
-            false => format!("{}..{}", date(first), date(last)),
-        });
-        let weekday = self.weekday.and_then(|day| DAYS.get(usize::try_from(day).unwrap_or(0)));
-        let all: Vec<String> = range.into_iter().chain(weekday.map(|day| (*day).to_owned())).collect();
-        (!all.is_empty()).then(|| json!(all))
-    }
+fn exclusions(spec: &PlainSpec) -> Option<Value> {
+    const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+    let date = |day: i64| text(day * 86_400_000_000).chars().take(10).collect::<String>();
+    let range = spec.excluded.map(|(first, last)| match first == last {
+        true => date(first),
+        false => format!("{}..{}", date(first), date(last)),
+    });
+    let weekday = spec.weekday.and_then(|day| DAYS.get(usize::try_from(day).unwrap_or(0)));
+    let all: Vec<String> = range.into_iter().chain(weekday.map(|day| (*day).to_owned())).collect();
+    (!all.is_empty()).then(|| json!(all))
 }
 
 fn steady_zone(stream: &mut Stream) -> PlainZone {

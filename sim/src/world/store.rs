@@ -4,10 +4,10 @@
 //! Next: `faults.rs` (crashes, outages), `../checkers/one_authority.rs`.
 
 use super::World;
-use crate::history::Accepted;
 use crate::runtime::{NodeClock, Stream};
 use fencepost_core::ids::{Epoch, Holder, Scope};
 use fencepost_core::time::Span;
+use fencepost_history::seen::Accepted;
 use fencepost_storage::model::{CallFate, Crash, Fault, FaultPlan, ModelStore};
 use fencepost_storage::store::{
     Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,

@@ -4,9 +4,9 @@
 //! and how it misbehaves. Must never: tell the product anything but HTTP. Next: `clients.rs`.
 
 use super::{TARGET_IP, TARGET_PORT, World};
-use crate::history::Call;
 use crate::runtime::{Stream, sleep_here};
 use fencepost::net::rt::{HyperIo, HyperTimer, spawn_local};
+use fencepost_history::seen::Call;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response, StatusCode};

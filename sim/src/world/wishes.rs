@@ -3,9 +3,9 @@
 //! Owns: what a job of this world does and in how many ways it may be asked for. Must never: send
 //! anything. Next: `clients.rs`.
 
-use super::rules::text;
 use super::{TARGET_IP, TARGET_PORT, World};
 use crate::runtime::Stream;
+use fencepost_history::rules::text;
 use serde_json::{Value, json};
 
 /// A job that a client wants.

@@ -3,6 +3,7 @@
 //! Owns: which scopes are walked. Next: `world.rs`, `rules.rs`, `histories.rs`, `random.rs`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod alone;
 mod events;
 mod histories;
 mod random;

@@ -3,7 +3,7 @@
 //! Owns: the record that checkers judge. Must never: be read by anything that runs in a node. Times
 //! are simulated microseconds since the run began, true for everyone. Next: `checkers/`.
 
-use crate::world::specs::PlainSpec;
+use crate::spec::PlainSpec;
 use fencepost_core::ids::{BatchNo, Epoch, Holder, JobId, Scope};
 use fencepost_core::job::Job;
 use fencepost_core::time::StoreTime;

@@ -1,7 +1,7 @@
 //! P8: nothing starts before it is due, by store time; by true time too while no clock lies.
 
 use super::{Evidence, Verdict};
-use crate::history::Seen;
+use crate::seen::Seen;
 use fencepost_core::job::{AttemptRecord, Job, Origin};
 use fencepost_core::row::Row;
 use std::collections::BTreeMap;
@@ -26,11 +26,11 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
             });
         }
     }
-    if evidence.options.faults.clock {
+    if evidence.setting.clocks_lie {
         return;
     }
     for call in &evidence.seen.calls {
-        let at = evidence.options.starts_at + call.at.cast_signed();
+        let at = evidence.setting.starts_at + call.at.cast_signed();
         if let Some(due) = due.get(&call.key) {
             verdict.expect(at >= *due, || format!("{} called {} us early", call.intent, due - at));
         }

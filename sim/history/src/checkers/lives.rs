@@ -4,7 +4,7 @@
 //! judge. Next: `no_missed_fire.rs`.
 
 use super::{Evidence, tag_of};
-use crate::world::specs::PlainSpec;
+use crate::spec::PlainSpec;
 use fencepost_core::fate::{FateKind, FateSpan};
 use fencepost_core::ids::Incarnation;
 use fencepost_core::job::{FireCause, Job, Origin};

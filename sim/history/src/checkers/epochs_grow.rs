@@ -1,7 +1,7 @@
 //! P4: what the store accepts is one owner's per epoch, epochs and numbers only grow.
 
 use super::{Evidence, Verdict};
-use crate::history::Accepted;
+use crate::seen::Accepted;
 use std::collections::BTreeMap;
 
 /// Judges every accepted batch in the order of acceptance.

@@ -2,7 +2,7 @@
 //!
 //! Owns: their list. A checker counts what it judged; a run in which one never judged anything is
 //! not green. Must never: call the product's deciding code (rows are decoded with its codec). Next: any of
-//! them; `../run.rs` calls `judge`.
+//! them; whoever made the record calls `judge`.
 
 mod acked_survives;
 mod answers;
@@ -20,8 +20,8 @@ mod settles;
 pub use never_early::judged_beside;
 pub use settles::unmet;
 
-use crate::history::Seen;
-use crate::options::Options;
+use crate::seen::Seen;
+use crate::setting::Setting;
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{Job, JobSpec};
 use fencepost_core::row::Row;
@@ -29,8 +29,8 @@ use std::collections::BTreeMap;
 
 /// Everything that is left at the end of a run.
 pub struct Evidence<'a> {
-    /// What the seed drew.
-    pub options: &'a Options,
+    /// In what circumstances.
+    pub setting: Setting,
     /// What was seen.
     pub seen: &'a Seen,
     /// Every durable row.

@@ -1,7 +1,7 @@
 //! Clients get only answers that a well-formed request may get, and what an answer says holds.
 
 use super::{Evidence, Verdict};
-use crate::history::Answered;
+use crate::seen::Answered;
 use fencepost_core::ids::JobId;
 use std::collections::BTreeMap;
 

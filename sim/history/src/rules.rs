@@ -3,7 +3,7 @@
 //! Owns: which instants a rule asks for, found by walking second by second. Must never: call the
 //! product's cron, zones or intervals. Next: `zones.rs`, `specs.rs`, `../checkers/`.
 
-use super::zones::PlainZone;
+use crate::zones::PlainZone;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -188,7 +188,7 @@ pub fn text(at: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::zones::{CHANGES, STEADY};
+    use crate::zones::{CHANGES, STEADY};
 
     fn cron(text: &str, zone: PlainZone, (fires_after_gap, overlap): (bool, &'static str)) -> PlainRule {
         PlainRule::Cron {

@@ -6,7 +6,7 @@
 use super::lives::{Asked, Life, Tile, lives};
 use super::no_double_fire::reruns;
 use super::{Evidence, Verdict};
-use crate::world::specs::PlainSpec;
+use crate::spec::PlainSpec;
 use fencepost_core::fate::FateKind;
 use fencepost_core::job::{FireCause, Job, Origin};
 use std::collections::BTreeMap;
@@ -228,12 +228,10 @@ fn is_backfilled(evidence: &Evidence<'_>, name: &str, at: i64) -> bool {
 
 /// Whether the schedule may have been paused when an occurrence was due. What is cut off arrives late.
 fn is_held(evidence: &Evidence<'_>, name: &str, at: i64, jitter: i64) -> bool {
-    let faults = evidence.options.faults;
-    let lies = evidence.options.lies_max();
-    let since = at - evidence.options.starts_at;
-    let may_arrive_late = faults.net || faults.pause || faults.slow || faults.away;
+    let lies = evidence.setting.lies_max;
+    let since = at - evidence.setting.starts_at;
     evidence.seen.holds.iter().any(|hold| {
-        let to = if may_arrive_late {
+        let to = if evidence.setting.words_are_late {
             i64::MAX
         } else {
             hold.to.cast_signed()
@@ -245,11 +243,10 @@ fn is_held(evidence: &Evidence<'_>, name: &str, at: i64, jitter: i64) -> bool {
 /// Whether a healthy owner may have been missing in a stretch that ends within the tolerance after `at`,
 /// or so that the occurrence was judged together with one that was missed.
 fn is_disturbed(evidence: &Evidence<'_>, spec: &PlainSpec, at: i64) -> bool {
-    let faults = evidence.options.faults;
-    if faults.slow || faults.unknown || faults.sick {
+    if evidence.setting.store_is_unsure {
         return true;
     }
-    let at = at - evidence.options.starts_at;
+    let at = at - evidence.setting.starts_at;
     let around = spec.tolerance + spec.jitter + 3_000_000;
     evidence.seen.disturbances.iter().any(|disturbed| {
         if disturbed.kind == "clock" {

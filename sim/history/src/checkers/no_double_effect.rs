@@ -2,7 +2,7 @@
 //! one key; a later attempt carries a greater token.
 
 use super::{Evidence, Verdict};
-use crate::history::Call;
+use crate::seen::Call;
 use fencepost_core::ids::JobId;
 use std::collections::{BTreeMap, BTreeSet};
 
