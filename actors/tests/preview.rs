@@ -147,3 +147,36 @@ fn the_largest_previews_are_answered_whole() {
         assert_eq!(stdout(&output).lines().count(), 1000, "{expression}");
     }
 }
+
+#[test]
+fn an_expression_that_looks_like_an_option_is_an_expression() {
+    for text in ["-5 * * * *", "--x * * * *", "-n 5 * * *", "-"] {
+        let output = preview(&[text, "--tz", "UTC", "-n", "3", "-o", "json"]);
+        assert_eq!(output.status.code(), Some(8), "{text}");
+        assert_eq!(stdout(&output), "");
+        let problem: Value = serde_json::from_slice(&output.stderr).unwrap();
+        assert!(problem["code"].as_str().unwrap().starts_with("cron_"), "{problem}");
+    }
+}
+
+#[test]
+fn an_expression_that_is_no_text_is_a_problem() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+    command.args(["schedule", "preview"]);
+    command.arg(std::ffi::OsStr::from_bytes(b"0 0 * * *\xff"));
+    let output = command.args(["-o", "json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(8));
+    assert_eq!(stdout(&output), "");
+    let problem: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(problem["code"], "argument_not_utf8");
+}
+
+#[test]
+fn a_script_reads_a_wrong_command_line_as_a_problem() {
+    let output = preview(&["@daily", "-n", "0", "-o", "json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let problem: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(problem["code"], "usage");
+    assert!(problem["detail"].as_str().unwrap().contains("-n"), "{problem}");
+}

@@ -1,7 +1,7 @@
 //! Lateness: from the due instant to the first instruction of the handler, by the store's clock.
 //!
-//! Owns: jobs at 200 a second, stored beforehand or made when they are due, and schedules that each fire every second. Must
-//! never: count what began before it was asked for. Next: `rig.rs` (the handler `stamp`).
+//! Owns: jobs at 200 a second, stored beforehand or made when they are due, and schedules that each fire every
+//! second. Must never: count what began before it was asked for. Next: `rig.rs` (the handler `stamp`).
 
 use crate::bench::BenchOptions;
 use crate::bench::drain::SLOTS;

@@ -29,6 +29,7 @@ mod import_stored;
 mod interrupts;
 pub mod job;
 pub mod job_args;
+mod misread;
 pub mod output;
 mod pages;
 pub mod preview;
@@ -120,7 +121,10 @@ pub fn main_with(handlers: HandlerRegistry) -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == SUPERVISE) {
         return supervise_main();
     }
-    let command = Cli::parse().command;
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => return ExitCode::from(misread::tell(&error) as u8),
+    };
     if matches!(command, Command::Serve(_) | Command::Dev(_)) && init::is_first() {
         return init::run();
     }

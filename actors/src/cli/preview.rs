@@ -124,6 +124,17 @@ fn plan(args: &PreviewArgs) -> Result<CronPlan, Refusal> {
         .map_err(|(index, error)| error.refusal(&format!("cron[{index}]")))
 }
 
+/// What is wrong with an expression that begins like an option: no minute or second does.
+pub(super) fn refuse_like_an_option(text: &str) -> Option<Refusal> {
+    let zone = Zone::get("UTC").ok()?;
+    let seed = HashSeed::of_schedule("default", "");
+    let texts = [text.to_owned()];
+    let parsed = CronPlan::parse(&texts, seed, zone, GapPolicy::NextValid, OverlapPolicy::First);
+    parsed
+        .err()
+        .map(|(index, error)| error.refusal(&format!("cron[{index}]")))
+}
+
 fn print(args: &PreviewArgs, plan: &CronPlan, after: StoreTime, out: &mut dyn Write) -> io::Result<()> {
     let instants = instants(plan, after, args.count);
     let zone = ZoneRef(Arc::clone(plan.zone()));

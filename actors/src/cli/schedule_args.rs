@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct ScheduleArgs {
     /// Cron expression, 5 to 7 fields; may be repeated. Quote it.
-    #[arg(long, value_name = "EXPR", help_heading = "Rule")]
+    #[arg(long, value_name = "EXPR", help_heading = "Rule", allow_hyphen_values = true)]
     pub cron: Vec<String>,
     /// Fixed interval, such as 30s.
     #[arg(long, value_name = "TIME", conflicts_with = "cron", help_heading = "Rule")]

@@ -2,9 +2,10 @@
 //!
 //! Owns: these messages: offers, heartbeats, begins, outcomes, hand-backs. A node's own worker speaks the first
 //! version; a claim beside it speaks the second, which names lines and says when the claim is gone, and which an
-//! owner of the first version refuses as a whole. Every decode is bounded and must consume everything. Each may be lost, doubled or late: the worker's timers say all of it again until it is
-//! answered, and an owner that hears it twice changes nothing (F14, F15, F18). Must never: know a
-//! connection. Next: `order.rs` (the way back), `work.rs`.
+//! owner of the first version refuses as a whole. Every decode is bounded and must consume everything. Each may be
+//! lost, doubled or late: the worker's timers say all of it again until it is answered, and an owner that hears it
+//! twice changes nothing (F14, F15, F18). Must never: know a connection. Next: `order.rs` (the way back),
+//! `work.rs`.
 
 use crate::cluster::request::{put_id, take_id};
 use crate::shell::messages::FromWorker;

@@ -159,3 +159,34 @@ fn wrong(settings: &Effective, setting: &Setting, detail: &str) -> Mistake {
         wrong: Wrong::new("roles_invalid", detail, hint),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::resolve::{Given, Layers, resolve};
+
+    #[test]
+    fn who_is_told_no_roles_works() {
+        let works = |is_dev, roles: Option<&str>| {
+            let env = |name: &str| match name {
+                "FENCEPOST_ROLES" => roles.map(Into::into),
+                "FENCEPOST_STORE_AT" => roles.map(|_| "127.0.0.1:4481".into()),
+                "FENCEPOST_MESH_LISTEN" => roles
+                    .filter(|roles| *roles != "worker")
+                    .map(|_| "127.0.0.1:4482".into()),
+                _ => None,
+            };
+            let layers = Layers {
+                flags: &Given::default(),
+                env: &env,
+                file: None,
+                is_dev,
+            };
+            has_worker(&resolve(&layers).expect("settings"))
+        };
+        assert!(works(true, None), "dev knows no roles");
+        assert!(works(false, None));
+        assert!(works(false, Some("worker")));
+        assert!(!works(false, Some("scheduler,gateway,coordinator")));
+    }
+}

@@ -1,8 +1,8 @@
 //! What waits to be sent to one node: bounded, shedding the oldest message that may be dropped.
 //!
 //! Owns: the bound. A call that finds no room is refused at once, so that its caller slows down; an
-//! answer always finds room (the calls in work are bounded until their answers are written); a hint makes room by pushing out the
-//! oldest hint. Must never: reorder. Next: `peer.rs`, `link.rs`.
+//! answer always finds room (the calls in work are bounded until their answers are written); a hint makes room by
+//! pushing out the oldest hint. Must never: reorder. Next: `peer.rs`, `link.rs`.
 
 use crate::mesh::envelope::{ServiceId, Status};
 use fencepost_core::limits::{SEND_QUEUE_BYTES_MAX, SEND_QUEUE_FRAMES_MAX};

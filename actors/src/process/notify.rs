@@ -7,10 +7,21 @@ use crate::clock::SharedClock;
 use crate::net::rt::spawn_local;
 use fencepost_core::limits::MANAGER_BEATS;
 use fencepost_core::time::Span;
-use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
+
+/// Addresses without a file exist on Linux only.
+#[cfg(target_os = "linux")]
+fn abstract_address(name: &[u8]) -> std::io::Result<SocketAddr> {
+    use std::os::linux::net::SocketAddrExt as _;
+    SocketAddr::from_abstract_name(name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn abstract_address(_: &[u8]) -> std::io::Result<SocketAddr> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
 
 /// The way to the manager.
 #[derive(Clone)]
@@ -25,7 +36,7 @@ impl Manager {
     pub(super) fn of_environment() -> Option<Manager> {
         let name = std::env::var_os("NOTIFY_SOCKET")?;
         let address = match name.as_bytes().split_first()? {
-            (b'@', name) => SocketAddr::from_abstract_name(name),
+            (b'@', name) => abstract_address(name),
             _ => SocketAddr::from_pathname(&name),
         };
         let socket = UnixDatagram::unbound().ok()?;

@@ -2,7 +2,8 @@
 //!
 //! Owns: the pauses between questions. A shard that cannot read stays open: its leases are renewed
 //! meanwhile (PROTOCOL F17), and a new owner would fare no better. Must never: repeat a commit or an
-//! open; those are numbered, and only the shell knows what their end means (F2); nor an operator's word. Next: `open_shard.rs`.
+//! open; those are numbered, and only the shell knows what their end means (F2); nor an operator's word. Next:
+//! `open_shard.rs`.
 
 use crate::clock::SharedClock;
 use crate::shell::fetch::SharedStore;

@@ -1,8 +1,8 @@
 //! Targets: what a job does, carried out under bounds.
 //!
 //! Owns: the one entry for a worker (`TargetRunner::run`) and what an operator allows. Must never: retry, or
-//! report an outcome that was not seen. Next: `http`, `command`, `handler` for the kinds that run here, `../desk/` for the others; `check` for
-//! what is accepted; the guide `docs/guides/targets.md`.
+//! report an outcome that was not seen. Next: `http`, `command`, `handler` for the kinds that run here, `../desk/`
+//! for the others; `check` for what is accepted; the guide `docs/guides/targets.md`.
 
 pub mod address;
 mod answer;

@@ -1,8 +1,8 @@
 //! Which package may know which.
 //!
 //! Owns: the arrows storage → core, actors → core and storage, sim → all three, what judges a
-//! history → core alone; the purity of the core; production free of the simulator. Must never: look at how code is written.
-//! Next: docs/ARCHITECTURE.md, invariants 1 and 11.
+//! history → core alone; the purity of the core; production free of the simulator. Must never: look at how code is
+//! written. Next: docs/ARCHITECTURE.md, invariants 1 and 11.
 
 use std::process::Command;
 

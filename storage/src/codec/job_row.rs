@@ -1,8 +1,8 @@
 //! A job's row. A small pending job is some forty bytes beside its payload: what stands at its usual
 //! value costs one bit.
 //!
-//! Owns: the first format, and the second, which ends with how long the job's key is kept. Must never: move the version from bytes 1 to 8 (see `version_of`).
-//! Next: `spec.rs`.
+//! Owns: the first format, and the second, which ends with how long the job's key is kept. Must never: move the
+//! version from bytes 1 to 8 (see `version_of`). Next: `spec.rs`.
 
 use super::RowError;
 use super::spec::{put_spec, take_shared_spec};

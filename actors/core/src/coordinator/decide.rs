@@ -102,9 +102,9 @@ impl Coordinator {
         }
     }
 
-    /// Shards whose row cannot be read (F9) or came back older. Whoever has the shard keeps it, and the new row is above every
-    /// version that anybody knows: a node that missed a decision must not take this one for an older one. Where
-    /// neither this coordinator nor the board knows one, epochs are above all that was ever counted.
+    /// Shards whose row cannot be read (F9) or came back older. Whoever has the shard keeps it, and the new row is
+    /// above every version that anybody knows: a node that missed a decision must not take this one for an older
+    /// one. Where neither this coordinator nor the board knows one, epochs are above all that was ever counted.
     fn restate(&mut self, now: Monotonic, epoch: Epoch, view: &BoardView, draft: &mut Draft) {
         let shards = self.rows.len();
         for shard in self.unreadable.clone() {

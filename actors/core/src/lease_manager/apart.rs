@@ -1,5 +1,5 @@
-//! Jobs whose worker was lost while they ran: each worker gets a few of them at a time, at first one, so that what kills
-//! its workers is charged for it and the innocent beside it is not charged again (BEH-R02).
+//! Jobs whose worker was lost while they ran: each worker gets a few of them at a time, at first one, so that what
+//! kills its workers is charged for it and the innocent beside it is not charged again (BEH-R02).
 //!
 //! Owns: those of them that are due, in memory; their rows lie in the wait range. Must never: hold more
 //! than `APART_JOBS_MAX` or `APART_BYTES_MAX` (what is too much runs among the others). Next: `grants.rs`.

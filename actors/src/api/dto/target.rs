@@ -178,6 +178,10 @@ fn refusal_of(target: &Target, problem: TargetProblem, place: &str) -> Refusal {
     };
     let hint = match problem.code {
         "command_not_allowed" => "Start the server with command targets allowed, or use dev.",
+        "url_scheme" => "Begin the address with http:// or https://.",
+        "url_port_not_allowed" => "Use a port that the server's targets may have, or allow it there.",
+        "command_nul" => "Leave the zero byte out of the command.",
+        "command_argv_count" => "Give the program and its arguments, within the bound that docs/limits.md names.",
         _ => "Correct this part of the target.",
     };
     Refusal::new(kind, problem.code, sentence(&problem.message), hint).at(format!("{place}{field}"))
