@@ -6,6 +6,7 @@
 
 use crate::chance::{SharedChance, draw_holder};
 use crate::clock::SharedClock;
+use crate::cluster::counted::{show_coordinator, show_host};
 use crate::cluster::decider::{AssignedRows, Decided, Decider};
 use crate::cluster::message::{BoardAnswer, BoardCall};
 use crate::cluster::owners::Owners;
@@ -261,6 +262,7 @@ impl Running {
         if cfg!(debug_assertions) {
             self.host.check();
         }
+        show_host(&self.host.counts());
         for effect in effects {
             self.order_host(effect);
         }
@@ -272,6 +274,7 @@ impl Running {
         if cfg!(debug_assertions) {
             self.coordinator.check();
         }
+        show_coordinator(&self.coordinator.counts());
         for effect in effects {
             self.order_coordinator(effect);
         }

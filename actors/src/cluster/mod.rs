@@ -6,6 +6,7 @@
 //! way to an owner), `work.rs` (workers and owners on different nodes), `onlooker.rs` (a node that owns nothing).
 
 pub mod board;
+mod counted;
 pub mod decider;
 pub mod far_workers;
 pub mod member;

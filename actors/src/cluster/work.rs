@@ -84,7 +84,7 @@ impl Ways {
 }
 
 /// What came over these services and was not taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WorkCounts {
     /// Messages that cannot be read, or are of a kind that this build does not know.
     pub unreadable: Count,
@@ -94,4 +94,22 @@ pub struct WorkCounts {
     pub dropped: Count,
     /// Messages for a worker that is not here any more.
     pub gone: Count,
+}
+
+impl Default for WorkCounts {
+    fn default() -> WorkCounts {
+        WorkCounts {
+            unreadable: Count::of_work("unreadable"),
+            foreign: Count::of_work("foreign"),
+            dropped: Count::of_work("no_room"),
+            gone: Count::of_work("gone"),
+        }
+    }
+}
+
+impl WorkCounts {
+    /// All of them.
+    pub fn all(&self) -> [&Count; 4] {
+        [&self.unreadable, &self.foreign, &self.dropped, &self.gone]
+    }
 }

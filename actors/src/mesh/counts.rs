@@ -4,28 +4,72 @@
 
 use fencepost_core::limits::REFUSAL_TELL_MS;
 use fencepost_core::time::{Monotonic, Span};
+use metrics::counter;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// One count.
-#[derive(Debug, Default)]
-pub struct Count(AtomicU64);
+/// One count: of connections by what became of them, or of what was refused by reason.
+#[derive(Debug)]
+pub struct Count {
+    so_far: AtomicU64,
+    metric: &'static str,
+    label: (&'static str, &'static str),
+}
+
+/// What came from other nodes and was not taken, by reason.
+pub const REFUSED: &str = "fencepost_mesh_frames_refused_total";
+/// What workers and owners of shards on other nodes said and was not taken, by reason.
+pub const WORK_REFUSED: &str = "fencepost_mesh_work_refused_total";
+/// Connections with other nodes.
+pub const CONNECTIONS: &str = "fencepost_mesh_connections_total";
 
 impl Count {
+    const fn refused(reason: &'static str) -> Count {
+        Count {
+            so_far: AtomicU64::new(0),
+            metric: REFUSED,
+            label: ("reason", reason),
+        }
+    }
+
+    pub(crate) const fn of_work(reason: &'static str) -> Count {
+        Count {
+            so_far: AtomicU64::new(0),
+            metric: WORK_REFUSED,
+            label: ("reason", reason),
+        }
+    }
+
+    const fn connections(event: &'static str) -> Count {
+        Count {
+            so_far: AtomicU64::new(0),
+            metric: CONNECTIONS,
+            label: ("event", event),
+        }
+    }
+
     /// One more.
     pub fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.so_far.fetch_add(1, Ordering::Relaxed);
+        let (key, value) = self.label;
+        counter!(self.metric, key => value).increment(1);
     }
 
     /// So far.
     pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.so_far.load(Ordering::Relaxed)
+    }
+
+    /// Shows it before it first happens.
+    pub(crate) fn show(&self) {
+        let (key, value) = self.label;
+        counter!(self.metric, key => value).increment(0);
     }
 }
 
 /// Counts of all connections of a node since its start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MeshCounts {
     /// Connections that were greeted and taken.
     pub opened: Count,
@@ -79,12 +123,28 @@ const REASONS: &[&str] = &[
 ];
 
 impl MeshCounts {
+    /// All of them.
+    pub fn all(&self) -> [&Count; 10] {
+        [
+            &self.opened,
+            &self.closed,
+            &self.refused,
+            &self.unreadable,
+            &self.foreign,
+            &self.repeated,
+            &self.gaps,
+            &self.unknown,
+            &self.forbidden,
+            &self.shed,
+        ]
+    }
+
     /// Counts a connection that was not made; whether its reason has not been told for a while.
     pub fn refuse(&self, code: &str, now: Monotonic) -> bool {
         let known = REASONS.iter().find(|known| **known == code);
         let reason = known.copied().unwrap_or("other");
         self.refused.add();
-        metrics::counter!("fencepost_mesh_refused_total", "reason" => reason).increment(1);
+        counter!("fencepost_mesh_refused_total", "reason" => reason).increment(1);
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, told_at) = reasons.entry(reason).or_default();
         *count += 1;
@@ -99,5 +159,50 @@ impl MeshCounts {
     pub fn refused_for(&self, reason: &str) -> u64 {
         let reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         reasons.get(reason).map_or(0, |(count, _)| *count)
+    }
+}
+
+impl Default for MeshCounts {
+    fn default() -> MeshCounts {
+        MeshCounts {
+            opened: Count::connections("opened"),
+            closed: Count::connections("closed"),
+            refused: Count::connections("refused"),
+            reasons: Mutex::default(),
+            unreadable: Count::refused("unreadable"),
+            foreign: Count::refused("foreign"),
+            repeated: Count::refused("repeated"),
+            gaps: Count::refused("gap"),
+            unknown: Count::refused("unknown"),
+            forbidden: Count::refused("forbidden"),
+            shed: Count::refused("shed"),
+        }
+    }
+}
+
+#[cfg(all(test, not(madsim)))]
+mod tests {
+    use super::*;
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    #[test]
+    fn what_is_refused_is_on_the_page_of_metrics_by_reason() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        metrics::with_local_recorder(&recorder, || {
+            let counts = MeshCounts::default();
+            counts.all().into_iter().for_each(Count::show);
+            counts.unreadable.add();
+            counts.unreadable.add();
+            counts.opened.add();
+        });
+        let page = recorder.handle().render();
+        for line in [
+            "fencepost_mesh_frames_refused_total{reason=\"unreadable\"} 2",
+            "fencepost_mesh_frames_refused_total{reason=\"repeated\"} 0",
+            "fencepost_mesh_connections_total{event=\"opened\"} 1",
+            "fencepost_mesh_connections_total{event=\"refused\"} 0",
+        ] {
+            assert!(page.lines().any(|shown| shown == line), "{line} in {page}");
+        }
     }
 }

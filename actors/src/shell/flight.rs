@@ -19,6 +19,7 @@ use fencepost_core::row::Row;
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_storage::codec::encode_batch;
 use fencepost_storage::store::{Commit, Committed};
+use metrics::counter;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -138,8 +139,14 @@ impl ShardActor {
             }
             // The one before it was lost on its way then, and is settled now.
             Committed::Stale if flight.is_behind => self.send_first_again(ctx),
-            Committed::Stale => self.close("stale epoch", ctx),
-            Committed::Conflict(what) => self.close(&format!("conflict: {what}"), ctx),
+            Committed::Stale => {
+                counter!("fencepost_commits_refused_total", "reason" => "stale").increment(1);
+                self.close("stale epoch", ctx);
+            }
+            Committed::Conflict(what) => {
+                counter!("fencepost_commits_refused_total", "reason" => "conflict").increment(1);
+                self.close(&format!("conflict: {what}"), ctx);
+            }
             // Room ran out since the step. A batch sent once and refused was not done, nor was any after it.
             Committed::Full if flight.pause == RESEND_FIRST => self.close_telling("disk full", storage_full, ctx),
             Committed::Full => self.close("disk full", ctx),

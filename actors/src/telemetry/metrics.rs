@@ -3,6 +3,8 @@
 //! Owns: the names under `fencepost_`. Must never: carry a label with as many values as there are
 //! jobs, schedules or URLs. Next: the `/metrics` route in `../api/`.
 
+use crate::cluster::work::WorkCounts;
+use crate::mesh::counts::{Count, MeshCounts};
 use crate::node::notes::Notes;
 use crate::telemetry::{last_attempt, lateness, result_word, state_word};
 use fencepost_core::ids::{JobId, ShardId};
@@ -52,6 +54,7 @@ fn describe() {
         metrics::Unit::Seconds,
         "From the head of a request to its answer, by route and status."
     );
+    describe_cell();
     describe_counter!("fencepost_occurrences_total", "Occurrences by fate.");
     describe_gauge!(
         "fencepost_schedules_quarantined",
@@ -82,6 +85,47 @@ fn describe() {
         "fencepost_audit_faults_total",
         "Faults that the auditor found in histories."
     );
+}
+
+/// What several nodes add to it; shown from the start, for an alarm on what has not happened yet.
+fn describe_cell() {
+    describe_counter!(
+        "fencepost_mesh_connections_total",
+        "Connections with other nodes, by what became of them."
+    );
+    describe_counter!(
+        "fencepost_mesh_frames_refused_total",
+        "Frames, calls and messages of other nodes that were not taken, by reason."
+    );
+    describe_counter!(
+        "fencepost_mesh_work_refused_total",
+        "Words of workers and shard owners on other nodes that were not taken, by reason."
+    );
+    describe_counter!(
+        "fencepost_directives_refused_total",
+        "Assignments, views and answers that were stale or given up, by reason."
+    );
+    describe_counter!(
+        "fencepost_shard_leases_ended_total",
+        "Shard leases of this node that ended before they were extended."
+    );
+    describe_counter!(
+        "fencepost_shard_claims_forced_total",
+        "Shards opened although another node had not released them in time."
+    );
+    describe_counter!(
+        "fencepost_assignments_restated_total",
+        "Assignment rows that could not be read and were decided anew."
+    );
+    describe_counter!(
+        "fencepost_commits_refused_total",
+        "Batches that the store refused for good, by reason."
+    );
+    MeshCounts::default().all().into_iter().for_each(Count::show);
+    WorkCounts::default().all().into_iter().for_each(Count::show);
+    for reason in ["stale", "conflict"] {
+        counter!("fencepost_commits_refused_total", "reason" => reason).increment(0);
+    }
 }
 
 impl Notes for MetricNotes {
