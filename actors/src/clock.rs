@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 /// A node's clocks.
 pub trait Clock: Send + Sync + 'static {
-    /// Microseconds since the Unix epoch, by this node's wall clock. Only a store may use it.
+    /// Microseconds since the Unix epoch, by this node's wall clock. Only a store may use it, and the
+    /// measure of how far it is off.
     fn wall(&self) -> i64;
     /// Time since this node started.
     fn mono(&self) -> Monotonic;

@@ -4,6 +4,7 @@
 //! HTTP, JSON or an engine. Next: `api/` (the only caller), the node (the implementation).
 
 use crate::desk::Desk;
+use crate::node::trust::ClockFacts;
 use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::{Generation, Incarnation, JobId, ShardId, ShardMap, Slot};
 use fencepost_core::job::{AttemptRecord, Job};
@@ -189,6 +190,8 @@ pub struct NodeFacts {
     pub store_time: StoreTime,
     /// Clock doubt (F20).
     pub doubt: bool,
+    /// This node's own clock against the store's.
+    pub clock: ClockFacts,
     /// Version of the zone data.
     pub zone_version: String,
     /// Schedules that are alive.

@@ -49,6 +49,8 @@ mod requests;
 mod room;
 #[path = "support/stoppable.rs"]
 mod stoppable;
+#[path = "node/trust.rs"]
+mod trust;
 #[path = "node/two_owners.rs"]
 mod two_owners;
 

@@ -5,6 +5,7 @@
 
 use crate::bugs::PlantedBug;
 use crate::runtime::Stream;
+use fencepost_core::limits::{CLOCK_OFFSET_MS, CLOCK_OFFSET_MS_MAX};
 use fencepost_core::time::Span;
 use fencepost_history::setting::Setting;
 use fencepost_history::zones::{CHANGES, STEADY};
@@ -132,6 +133,21 @@ impl Options {
             clocks_lie: faults.clock,
             store_is_unsure: faults.slow || faults.unknown || faults.sick,
             words_are_late: faults.net || faults.pause || faults.slow || faults.away,
+        }
+    }
+
+    /// Whether the healing ends every lie of a clock.
+    pub fn ends_true(&self) -> bool {
+        self.set_back.is_none() && self.seed.is_multiple_of(2)
+    }
+
+    /// How far a node's clock may be from the store's before it takes and gives no work. Where a lie may stay for
+    /// ever there is no such bound, or nothing would ever settle.
+    pub fn clock_bound(&self) -> Span {
+        match (self.faults.clock, self.apart && self.ends_true()) {
+            (false, _) => Span::from_millis(CLOCK_OFFSET_MS),
+            (true, true) => Span::from_secs(1 + self.seed % 20),
+            (true, false) => Span::from_millis(CLOCK_OFFSET_MS_MAX),
         }
     }
 

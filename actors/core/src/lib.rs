@@ -5,6 +5,7 @@
 //! share: `job.rs`, `schedule.rs`, `fate.rs`, `row.rs`, `machine.rs`, `ids.rs`, `time.rs`, `limits/mod.rs`.
 
 pub mod calendar;
+pub mod clock_trust;
 pub mod coordinator;
 pub mod cron;
 pub mod crontab;

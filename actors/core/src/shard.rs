@@ -105,6 +105,11 @@ impl Shard {
         self.leases.set_full(is_full);
     }
 
+    /// Whether nothing is granted from the next step on (this node's clock is not trusted).
+    pub fn set_holds_back(&mut self, holds_back: bool) {
+        self.leases.set_holds_back(holds_back);
+    }
+
     /// The store answers again after a while in which only heartbeats were stepped (F17).
     pub fn came_back(&mut self, now: Monotonic) {
         self.leases.came_back(now);

@@ -410,6 +410,7 @@ fn judge_server(facts: &Value, now: StoreTime) -> Vec<Finding> {
         ),
     ];
     findings.push(judge_clock(&text("store_time"), yes("clock_doubt"), now));
+    findings.push(judge_offset(facts));
     findings.push(match text("zone_version") == ZoneVersion::bundled().to_string() {
         true => ok("server's zone data", text("zone_version")),
         false => warn(
@@ -442,6 +443,24 @@ fn judge_clock(stated: &str, doubt: bool, now: StoreTime) -> Finding {
             "clock",
             format!("{stated}, {} s from here", gap / 1_000_000),
             "compare both machines with a time server",
+        ),
+    }
+}
+
+/// The server's own measure: with its bounds, unlike the one from here.
+fn judge_offset(facts: &Value) -> Finding {
+    let offset = |end: &str| facts.pointer(&format!("/clock_offset/{end}")).and_then(Value::as_i64);
+    let Some((low, high)) = offset("low_ms").zip(offset("high_ms")) else {
+        return warn("clock offset", "not measured", "see whether the store answers");
+    };
+    let most = facts.get("clock_offset_max_ms").and_then(Value::as_u64).unwrap_or(0);
+    let detail = format!("{low} to {high} ms from the store's, at most {most}");
+    match facts.get("clock_holds_back") == Some(&Value::Bool(true)) {
+        false => ok("clock offset", detail),
+        true => fail(
+            "clock offset",
+            format!("{detail}: this node takes and gives no work"),
+            "set the clock of this machine, or of the store's; it goes on by itself",
         ),
     }
 }

@@ -56,6 +56,10 @@ fn into_serve(
     node.queues = settings.names(&table::WORKER_QUEUES);
     node.lease = settings.span(&table::WORKER_LEASE).expect(PRESET);
     node.heartbeat = heartbeat_of(node.lease);
+    // Not for `dev`, whose store is its own.
+    if let Some(most) = settings.span(&table::CLOCK_OFFSET_MAX) {
+        node.clock_offset_max = most;
+    }
     node.drain = settings.span(&table::WORKER_DRAIN).expect(PRESET);
     node.key_kept = settings.span(&table::KEY_RETENTION).expect(PRESET);
     let secret = settings.secret(&table::MESH_SECRET);

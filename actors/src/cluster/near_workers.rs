@@ -139,6 +139,7 @@ fn owed(order: WorkerInput) -> Option<(ShardId, Vec<(JobId, Token)>)> {
         | WorkerInput::ShardHere(_)
         | WorkerInput::Drain
         | WorkerInput::DrainExpired
+        | WorkerInput::HoldBack(_)
         | WorkerInput::Tick => None,
     }
 }

@@ -73,7 +73,8 @@ pub fn encode_order(worker: &WorkerId, order: &WorkerInput) -> Option<Vec<u8>> {
         WorkerInput::ShardHere(shard) => {
             out.put(10_u8).put(shard.0);
         }
-        WorkerInput::AttemptsFinished { .. }
+        WorkerInput::HoldBack(_)
+        | WorkerInput::AttemptsFinished { .. }
         | WorkerInput::NotStarted { .. }
         | WorkerInput::Drain
         | WorkerInput::DrainExpired

@@ -5,8 +5,9 @@
 
 use super::kind::Kind;
 use fencepost_core::limits::{
-    KEY_RETENTION_MS_MAX, KEY_RETENTION_MS_MIN, LEASE_MS_MAX, LEASE_MS_MIN, SHARD_COUNT_DEFAULT, SHARD_COUNT_MAX,
-    SHARD_LEASE_MS_MAX, SHARD_LEASE_MS_MIN, THREAD_COUNT_MAX, WORKER_SLOTS_DEFAULT, WORKER_SLOTS_MAX,
+    CLOCK_OFFSET_MS, CLOCK_OFFSET_MS_MAX, CLOCK_OFFSET_MS_MIN, KEY_RETENTION_MS_MAX, KEY_RETENTION_MS_MIN,
+    LEASE_MS_MAX, LEASE_MS_MIN, SHARD_COUNT_DEFAULT, SHARD_COUNT_MAX, SHARD_LEASE_MS_MAX, SHARD_LEASE_MS_MIN,
+    THREAD_COUNT_MAX, WORKER_SLOTS_DEFAULT, WORKER_SLOTS_MAX,
 };
 
 /// Where the store lies when nobody says.
@@ -182,6 +183,12 @@ settings! {
         "mesh.key", "FENCEPOST_MESH_KEY", Kind::Path, Preset::Unset("no certificates"),
         "Key of this node's certificate; a file that not everyone can read",
     ).flag("mesh-key", "FILE").serve_only();
+    /// How far the clock may be off.
+    CLOCK_OFFSET_MAX = Setting::new(
+        "clock.offset_max", "FENCEPOST_CLOCK_OFFSET_MAX",
+        Kind::Duration { min_ms: CLOCK_OFFSET_MS_MIN, max_ms: CLOCK_OFFSET_MS_MAX }, Preset::Text("60s"),
+        "How far this node's clock may be from that of a store on another node; beyond it the node takes and gives no work",
+    ).flag("clock-offset-max", "TIME").serve_only();
     /// Attempts at once.
     WORKER_SLOTS = Setting::new(
         "worker.slots", "FENCEPOST_SLOTS", Kind::Number { min: 1, max: WORKER_SLOTS_MAX as u64 },
@@ -239,4 +246,4 @@ settings! {
 }
 
 const SHARDS_UNSET: &str = "16, or what the store has";
-const _: () = assert!(SHARD_COUNT_DEFAULT == 16);
+const _: () = assert!(SHARD_COUNT_DEFAULT == 16 && CLOCK_OFFSET_MS == 60_000);

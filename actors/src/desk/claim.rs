@@ -164,6 +164,7 @@ impl Desk {
             runner: self.parts.runner.clone().carrying(claim.clone()),
             id: id.clone(),
             config,
+            trust: self.parts.trust.clone(),
             ways: self.parts.ways.clone(),
         };
         let address = start_on(&self.parts.lane, move || WorkerActor::new(parts)).await?;

@@ -20,6 +20,7 @@ use crate::clock::SharedClock;
 use crate::cluster::near_workers::WasBegun;
 use crate::cluster::work::Ways;
 use crate::node::lanes::Lane;
+use crate::node::trust::ClockWatch;
 use crate::targets::TargetRunner;
 use attempt::Attempt;
 use claim::Claim;
@@ -50,6 +51,8 @@ pub struct DeskParts {
     pub cell: u128,
     /// How slots are cut.
     pub map: ShardMap,
+    /// What is known of this node's clock: without trust claims ask for nothing.
+    pub trust: Arc<ClockWatch>,
     /// The ways to the owners of shards.
     pub ways: Ways,
     /// Where claims live.

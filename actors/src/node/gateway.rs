@@ -12,12 +12,14 @@ use crate::gateway::{Answer, ShardReply, ShardRequest};
 use crate::node::NodeParts;
 use crate::node::notes::Waiters;
 use crate::node::resend::{call_after, send, send_until_known};
+use crate::node::trust::ClockWatch;
 use crate::shell::fetch::SharedStore;
 use crate::shell::messages::{ShardProbe, ToShard, shard_away};
 use crate::shell::patient::patient;
 use crate::shell::shard_actor::ShardActor;
 use actix::Addr;
 use actix::prelude::SendError;
+use fencepost_core::clock_trust::Reading;
 use fencepost_core::ids::{Generation, Scope, ShardId, ShardMap};
 use fencepost_core::limits::{SHARD_PROBE_MS, STORE_PROBE_MS};
 use fencepost_core::row::CellRow;
@@ -38,6 +40,8 @@ pub struct NodeGateway {
     pub(crate) cell: u128,
     pub(crate) generation: Generation,
     pub(crate) waiters: Arc<Waiters>,
+    /// What is known of this node's clock.
+    pub(crate) trust: Arc<ClockWatch>,
     shards: Vec<Addr<ShardActor>>,
     /// Who owns what, where there are other nodes.
     pub(super) owners: Option<Arc<Owners>>,
@@ -62,7 +66,8 @@ const STORE_MAX: Span = Span::from_millis(STORE_PROBE_MS);
 
 /// What a look at the store and the shards saw.
 pub(crate) struct Seen {
-    last: Option<LastStated>,
+    /// And the clocks of this node before and after the question.
+    last: Option<(LastStated, Reading, Reading)>,
     /// Nothing where the look began before the start was over, which probes by itself.
     probes: Option<Vec<ShardProbe>>,
 }
@@ -78,11 +83,12 @@ impl NodeGateway {
     /// Waits for the store to state its time once.
     pub(crate) async fn new(
         parts: &NodeParts,
-        map: ShardMap,
-        cell: &CellRow,
+        (map, cell): (ShardMap, &CellRow),
         shards: Vec<Addr<ShardActor>>,
         waiters: Arc<Waiters>,
+        trust: Arc<ClockWatch>,
     ) -> Result<NodeGateway, StoreError> {
+        let asked_at = trust.reading();
         let store = patient(parts.store.clone(), parts.clock.clone());
         let mut asked = store.now(Scope::Coordinator);
         let at_once = (&mut asked).now_or_never();
@@ -92,7 +98,12 @@ impl NodeGateway {
             None => asked.await?,
         };
         let at = parts.clock.mono();
+        if is_far {
+            trust.enforce();
+        }
+        trust.measure(asked_at, trust.reading(), stated.time);
         Ok(NodeGateway {
+            trust,
             store: parts.store.clone(),
             clock: parts.clock.clone(),
             chance: parts.chance.clone(),
@@ -135,14 +146,15 @@ impl NodeGateway {
     /// so that a node that ended is gone at once.
     pub(crate) fn look(&self) -> BoxFuture<'static, Seen> {
         let (asked, limit) = (self.store.now(Scope::Coordinator), self.clock.sleep(STORE_MAX));
-        let clock = self.clock.clone();
+        let (clock, trust) = (self.clock.clone(), self.trust.clone());
+        let asked_at = trust.reading();
         let probing = self.is_started().then(|| self.ask_shards());
         async move {
             let last = match select(asked, limit).await {
-                Either::Left((Ok(stated), _)) => Some(LastStated {
-                    stated,
-                    at: clock.mono(),
-                }),
+                Either::Left((Ok(stated), _)) => {
+                    let at = clock.mono();
+                    Some((LastStated { stated, at }, asked_at, trust.reading()))
+                }
                 Either::Left((Err(_), _)) | Either::Right(_) => None,
             };
             let probes = OptionFuture::from(probing).await;
@@ -154,7 +166,11 @@ impl NodeGateway {
     /// From now on this is how the node is.
     pub(crate) fn learn(&self, seen: Seen) {
         self.store_answers.store(seen.last.is_some(), Ordering::SeqCst);
-        if let Some(last) = seen.last.filter(|_| self.is_far) {
+        match &seen.last {
+            Some((last, asked, answered)) => self.trust.measure(*asked, *answered, last.stated.time),
+            None => self.trust.judge(),
+        }
+        if let Some((last, ..)) = seen.last.filter(|_| self.is_far) {
             *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
         }
         if let Some(probes) = seen.probes {

@@ -11,6 +11,7 @@ pub mod notes;
 pub mod only_worker;
 mod reads;
 mod resend;
+pub mod trust;
 mod watch;
 
 use crate::chance::{SharedChance, draw_u64};
@@ -25,6 +26,7 @@ use crate::desk::{Desk, DeskParts};
 use crate::node::gateway::NodeGateway;
 use crate::node::lanes::{Lane, start_on};
 use crate::node::notes::{Notes, Waiters};
+use crate::node::trust::ClockWatch;
 use crate::shell::fetch::SharedStore;
 use crate::shell::load::OpenPlan;
 use crate::shell::messages::ToShard;
@@ -70,6 +72,8 @@ pub struct NodeConfig {
     pub key_kept: Span,
     /// How long a drain waits for attempts in flight.
     pub drain: Span,
+    /// How far its clock may be from a store on another node before it takes and gives no work.
+    pub clock_offset_max: Span,
 }
 
 /// What a node works with.
@@ -149,6 +153,7 @@ impl NodeConfig {
             heartbeat: Span::from_millis(limits::HEARTBEAT_MS),
             key_kept: KEY_KEPT,
             drain: Span::from_millis(limits::DRAIN_MS),
+            clock_offset_max: Span::from_millis(limits::CLOCK_OFFSET_MS),
         }
     }
 
@@ -174,6 +179,52 @@ pub async fn join_node(config: NodeConfig, parts: NodeParts, neighbours: Neighbo
     start_node(config, parts, Some(neighbours)).await
 }
 
+/// What the shards of a node share.
+struct OfShards<'a> {
+    cell: &'a CellRow,
+    map: ShardMap,
+    worker: &'a WorkerId,
+    notes: Arc<dyn Notes>,
+    trust: &'a Arc<ClockWatch>,
+    hosted: bool,
+}
+
+async fn start_shards(
+    config: &NodeConfig,
+    parts: &NodeParts,
+    shared: OfShards<'_>,
+) -> Result<Vec<Addr<ShardActor>>, StartError> {
+    let trial_turn = Arc::new(Semaphore::new(1));
+    let mut shards = Vec::with_capacity(usize::from(shared.map.count()));
+    let lanes = shard_lanes(&parts.lanes).iter().cycle();
+    for (shard, lane) in shared.map.shards().zip(lanes) {
+        let plan = OpenPlan {
+            shard,
+            map: shared.map,
+            generation: shared.cell.generation,
+            node: config.name.clone(),
+            local: Some(shared.worker.clone()),
+        };
+        let parts = ShardParts {
+            store: patient(parts.store.clone(), parts.clock.clone()),
+            clock: parts.clock.clone(),
+            chance: parts.chance.clone(),
+            fatal: parts.fatal.clone(),
+            notes: shared.notes.clone(),
+            plan,
+            lease: config.lease,
+            heartbeat: config.heartbeat,
+            key_kept: config.key_kept,
+            trust: shared.trust.clone(),
+            trial_turn: trial_turn.clone(),
+            hosted: shared.hosted,
+        };
+        let started = start_on(lane, move || ShardActor::new(parts)).await;
+        shards.push(started.ok_or_else(lane_gone)?);
+    }
+    Ok(shards)
+}
+
 async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Neighbours>) -> Result<Node, StartError> {
     let cell = match neighbours {
         None => cell::settle_cell(&parts, &config).await?,
@@ -186,35 +237,26 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     sinks.push(Arc::new(WaitersNotes(waiters.clone())));
     let notes: Arc<dyn Notes> = Arc::new(AllNotes(sinks));
     let watched = notes.clone();
-    let trial_turn = Arc::new(Semaphore::new(1));
-    let mut shards = Vec::with_capacity(usize::from(map.count()));
-    for (shard, lane) in map.shards().zip(shard_lanes(&parts.lanes).iter().cycle()) {
-        let plan = OpenPlan {
-            shard,
-            map,
-            generation: cell.generation,
-            node: config.name.clone(),
-            local: Some(worker_id.clone()),
-        };
-        let parts = ShardParts {
-            hosted: neighbours.is_none(),
-            ..shard_parts(&config, &parts, plan, (notes.clone(), trial_turn.clone()))
-        };
-        shards.push(
-            start_on(lane, move || ShardActor::new(parts))
-                .await
-                .ok_or_else(lane_gone)?,
-        );
-    }
+    let trust = ClockWatch::new(parts.clock.clone(), config.clock_offset_max);
+    let of_shards = OfShards {
+        cell: &cell,
+        map,
+        worker: &worker_id,
+        notes,
+        trust: &trust,
+        hosted: neighbours.is_none(),
+    };
+    let shards = start_shards(&config, &parts, of_shards).await?;
     let owners = neighbours.as_ref().map(|_| Arc::new(Owners::new(config.name.clone())));
-    let gateway = NodeGateway::new(&parts, map, &cell, shards.clone(), waiters).await?;
+    let gateway = NodeGateway::new(&parts, (map, &cell), shards.clone(), waiters, trust).await?;
     let far = owners.clone().zip(neighbours.as_ref()).map(|(owners, neighbours)| Far {
         owners,
         router: neighbours.router.clone(),
         orders: neighbours.services.orders.clone(),
     });
     let ways = Ways::new(shards.clone(), far.clone());
-    let desk = start_desk((&config, &parts), (map, &cell, ways.clone()), &worker_id)?;
+    let of_worker = (&worker_id, &gateway.trust);
+    let desk = start_desk((&config, &parts), (map, &cell, ways.clone()), of_worker)?;
     let router = far.as_ref().map(|far| far.router.clone());
     let gateway = Arc::new(gateway.among(owners.clone(), router).with_desk(desk.clone()));
     if let Some(far) = far {
@@ -248,7 +290,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
 fn start_desk(
     (config, parts): (&NodeConfig, &NodeParts),
     (map, cell, ways): (ShardMap, &CellRow, Ways),
-    worker: &WorkerId,
+    (worker, trust): (&WorkerId, &Arc<ClockWatch>),
 ) -> Result<Arc<Desk>, StartError> {
     Ok(Arc::new(Desk::new(DeskParts {
         clock: parts.clock.clone(),
@@ -257,6 +299,7 @@ fn start_desk(
         worker: worker.clone(),
         cell: cell.cell,
         map,
+        trust: trust.clone(),
         ways,
         lane: parts.lanes.last().cloned().ok_or_else(lane_gone)?,
         lease: config.lease,
@@ -290,27 +333,6 @@ fn start_member(
     })
 }
 
-fn shard_parts(
-    config: &NodeConfig,
-    parts: &NodeParts,
-    plan: OpenPlan,
-    (notes, trial_turn): (Arc<dyn Notes>, Arc<Semaphore>),
-) -> ShardParts {
-    ShardParts {
-        store: patient(parts.store.clone(), parts.clock.clone()),
-        clock: parts.clock.clone(),
-        chance: parts.chance.clone(),
-        fatal: parts.fatal.clone(),
-        notes,
-        plan,
-        lease: config.lease,
-        heartbeat: config.heartbeat,
-        key_kept: config.key_kept,
-        trial_turn,
-        hosted: true,
-    }
-}
-
 /// All lanes but the last, which is the worker's; the only one, if there is one.
 fn shard_lanes(lanes: &[Lane]) -> &[Lane] {
     match lanes.split_last() {
@@ -331,6 +353,7 @@ impl Node {
             runner: self.parts.runner.clone(),
             id: self.worker_id.clone(),
             config: self.config.worker(slots, self.gateway.map),
+            trust: self.gateway.trust.clone(),
             ways: self.ways.clone(),
         };
         let lane = self.parts.lanes.last().ok_or_else(lane_gone)?;

@@ -10,6 +10,7 @@ use crate::cluster::onlooker::{Onlooker, OnlookerParts};
 use crate::cluster::owners::Owners;
 use crate::cluster::work::{Far, Ways};
 use crate::node::lanes::{Lane, start_on};
+use crate::node::trust::ClockWatch;
 use crate::node::{Neighbours, NodeConfig, SETTLE_MAX, StartError, lane_gone};
 use crate::shell::shard_actor::Fatal;
 use crate::targets::TargetRunner;
@@ -68,6 +69,7 @@ pub async fn join_as_worker(
         runner: parts.runner,
         id: WorkerId::of_start(config.name.clone(), draw_u64(&*parts.chance)),
         config: config.worker(config.slots, map),
+        trust: ClockWatch::new(parts.clock.clone(), config.clock_offset_max),
         ways: Ways::new(Vec::new(), Some(Far { owners, router, orders })),
     };
     let started = start_on(&parts.lane, move || WorkerActor::new(worker)).await;

@@ -239,6 +239,7 @@ impl Gateway for NodeGateway {
             chain: store.chain,
             store_time: stated.time,
             doubt: stated.doubt,
+            clock: self.trust.facts(),
             zone_version: fencepost_core::zone::ZoneVersion::bundled().as_str().to_owned(),
             schedules,
             quarantined: 0,

@@ -274,6 +274,7 @@ impl ShardActor {
     fn drain_inbox(&mut self, mono: Monotonic, ctx: &mut Context<ShardActor>) {
         if let Some(open) = self.open.as_mut().filter(|open| !open.inbox.is_empty()) {
             open.machine.set_full(self.parts.store.is_full());
+            open.machine.set_holds_back(self.parts.trust.holds_back());
         }
         while let Some(waiting) = self.open.as_mut().and_then(|open| open.inbox.pop_front()) {
             self.take_up(waiting, ctx);

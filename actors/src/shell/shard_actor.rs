@@ -8,6 +8,7 @@ use crate::chance::{SharedChance, draw_holder};
 use crate::clock::SharedClock;
 use crate::gateway::{ScheduleRequest, ShardRequest};
 use crate::node::notes::Notes;
+use crate::node::trust::ClockWatch;
 use crate::shell::fetch::SharedStore;
 use crate::shell::load::{Loaded, OpenPlan, open_and_load};
 use crate::shell::messages::{Answering, FromWorker, ShardProbe, ToShard, WorkerLink, outcome_unknown, shard_away};
@@ -61,6 +62,8 @@ pub struct ShardParts {
     pub heartbeat: Span,
     /// How long idempotency keys are kept after the end of their jobs.
     pub key_kept: Span,
+    /// What is known of this node's clock: without trust nothing is granted.
+    pub trust: Arc<ClockWatch>,
     /// One trial of a schedule at a time on this node (F9).
     pub trial_turn: Arc<Semaphore>,
     /// Opens when started, and no other node ever owns it; else it opens once it is told to.

@@ -38,6 +38,20 @@ fn describe() {
         "fencepost_clock_doubt",
         "1 while the store's clock is in doubt and nothing fires, else 0."
     );
+    describe_gauge!(
+        "fencepost_clock_offset_seconds",
+        metrics::Unit::Seconds,
+        "This node's wall clock less the store's time, the middle of what it may be."
+    );
+    describe_gauge!(
+        "fencepost_clock_offset_error_seconds",
+        metrics::Unit::Seconds,
+        "How far the true offset may be from that."
+    );
+    describe_gauge!(
+        "fencepost_clock_holds_back",
+        "1 while this node takes and gives no work because its clock is not trusted, else 0."
+    );
     describe_counter!("fencepost_attempts_total", "Ended attempts by result.");
     describe_histogram!(
         "fencepost_start_delay_seconds",

@@ -6,6 +6,7 @@
 use crate::clock::SharedClock;
 use crate::cluster::work::Ways;
 use crate::net::rt::spawn_local;
+use crate::node::trust::ClockWatch;
 use crate::shell::messages::{FromWorker, WorkerLink};
 use crate::targets::{AttemptContext, AttemptControl, TargetRunner, attempt_signal};
 use crate::worker::ended::{End, EndedRuns, Ends};
@@ -33,6 +34,8 @@ pub struct WorkerParts {
     pub id: WorkerId,
     /// Settings.
     pub config: WorkerConfig,
+    /// What is known of this node's clock: without trust nothing is asked for.
+    pub trust: Arc<ClockWatch>,
     /// The ways to the owners of shards.
     pub ways: Ways,
 }
@@ -61,6 +64,8 @@ pub struct WorkerActor {
     link: Option<WorkerLink>,
     timer: Option<(Monotonic, SpawnHandle)>,
     drained: Vec<oneshot::Sender<()>>,
+    /// As the machine was told last.
+    holds_back: bool,
     steps: u64,
 }
 
@@ -76,6 +81,7 @@ impl WorkerActor {
             link: None,
             timer: None,
             drained: Vec::new(),
+            holds_back: false,
             steps: 0,
         }
     }
@@ -84,6 +90,10 @@ impl WorkerActor {
         #[cfg(feature = "test-switches")]
         crate::process::switches::panic_in("worker");
         let mut inputs = VecDeque::from([input]);
+        let holds_back = self.parts.trust.holds_back();
+        if std::mem::replace(&mut self.holds_back, holds_back) != holds_back {
+            inputs.push_front(WorkerInput::HoldBack(holds_back));
+        }
         while let Some(input) = inputs.pop_front() {
             let now = self.parts.clock.mono();
             let mut effects = Vec::new();

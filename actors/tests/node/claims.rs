@@ -16,6 +16,7 @@ use fencepost::mesh::Roles;
 use fencepost::mesh::envelope::{ORDERS, REPORTS};
 use fencepost::node::lanes::start_on;
 use fencepost::node::notes::Notes;
+use fencepost::node::trust::ClockWatch;
 use fencepost::shell::load::OpenPlan;
 use fencepost::shell::messages::{FromWorker, ToShard, WorkerLink};
 use fencepost::shell::shard_actor::{ShardActor, ShardParts};
@@ -72,6 +73,7 @@ impl Owner {
                 lease: Span::from_secs(30),
                 heartbeat: Span::from_secs(1),
                 key_kept: Span::from_secs(3_600),
+                trust: ClockWatch::new(world.clock.clone(), Span::from_secs(60)),
                 trial_turn: Arc::new(Semaphore::new(1)),
                 hosted: false,
             };
@@ -163,6 +165,7 @@ impl Counter {
         };
         let node = world.parts();
         let desk = Arc::new(Desk::new(DeskParts {
+            trust: ClockWatch::new(world.clock.clone(), Span::from_secs(60)),
             clock: node.clock,
             chance: node.chance,
             runner: node.runner,

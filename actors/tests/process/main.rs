@@ -24,6 +24,7 @@ mod handler;
 mod interrupted;
 mod kill;
 mod managed;
+mod off_clock;
 #[cfg(feature = "test-switches")]
 mod poison;
 mod refusals;

@@ -13,7 +13,7 @@ use fencepost::chance::SystemChance;
 use fencepost::clock::{SharedClock, SystemClock};
 use fencepost::guard::Answer;
 use fencepost::mesh::counts::MeshCounts;
-use fencepost::mesh::envelope::STORE;
+use fencepost::mesh::envelope::{STORE, ServiceId};
 use fencepost::mesh::listen::MeshListener;
 use fencepost::mesh::peer::Peer;
 use fencepost::mesh::store_link::StoreService;
@@ -350,7 +350,7 @@ impl Service for Mute {
     fn tell(&self, _from: &NodeFacts, _back: &Peer, _body: &[u8]) {}
 }
 
-/// Serves it on a thread of its own, for as long as the tests run; where, and how often it was called.
+/// Where it is served, and how often it was called.
 fn mute_store(secret: MeshSecret) -> (SocketAddr, Arc<AtomicUsize>) {
     let clock: SharedClock = Arc::new(SystemClock::new());
     let (ticks, sleeper) = (Arc::new(StoreTicks(clock.clone())), clock.clone());
@@ -360,6 +360,15 @@ fn mute_store(secret: MeshSecret) -> (SocketAddr, Arc<AtomicUsize>) {
         store: StoreService::new(store, 1),
         calls: calls.clone(),
     });
+    (serve_here(secret, clock, BTreeMap::from([(STORE, mute)])), calls)
+}
+
+/// Serves these as a store's node does, on a thread of their own, for as long as the tests run; where.
+pub fn serve_here(
+    secret: MeshSecret,
+    clock: SharedClock,
+    services: BTreeMap<ServiceId, Arc<dyn Service>>,
+) -> SocketAddr {
     let parts = MeshParts {
         cell: OnceLock::from(1),
         secret,
@@ -372,7 +381,7 @@ fn mute_store(secret: MeshSecret) -> (SocketAddr, Arc<AtomicUsize>) {
         },
         clock,
         chance: Arc::new(SystemChance),
-        services: BTreeMap::from([(STORE, mute)]),
+        services,
         counts: MeshCounts::default(),
     };
     let (tell, told) = mpsc::channel();
@@ -385,7 +394,7 @@ fn mute_store(secret: MeshSecret) -> (SocketAddr, Arc<AtomicUsize>) {
             listener.serve(Arc::new(parts), stopped).await;
         });
     });
-    (told.recv().unwrap(), calls)
+    told.recv().unwrap()
 }
 
 #[test]

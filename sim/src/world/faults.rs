@@ -270,7 +270,7 @@ pub fn heal(world: &World, server: &Server, beside: &Beside) {
     if let Some(back) = world.options.set_back {
         world.history.disturb("clock", world.sim.now());
         set_clocks(server, -back.cast_signed());
-    } else if world.options.seed.is_multiple_of(2) {
+    } else if world.options.ends_true() {
         set_clocks(server, 0);
     }
     server.store_up();

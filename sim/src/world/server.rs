@@ -163,6 +163,7 @@ impl Server {
         };
         config.lease = options.lease;
         config.heartbeat = options.heartbeat;
+        config.clock_offset_max = options.clock_bound();
         config
     }
 

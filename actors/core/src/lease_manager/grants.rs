@@ -28,8 +28,9 @@ impl LeaseManager {
             Known::Forgotten => Vec::new(),
         };
         let more = self.more_for(&asked);
-        let apart = self.apart.worst(&asked.only);
-        let keep = waits && is_new && grants.is_empty() && asked.slots > 0 && self.has_lease_room();
+        let apart = self.apart.worst(&asked.only).filter(|_| !self.holds_back);
+        let may_grant_later = self.holds_back || self.has_lease_room();
+        let keep = waits && is_new && grants.is_empty() && asked.slots > 0 && may_grant_later;
         let (offer, received_at) = (asked.offer, asked.received_at);
         if keep && self.waiting_offers.keep(worker.clone(), asked) {
             return;
@@ -47,7 +48,7 @@ impl LeaseManager {
     /// Whether its worker has reason to ask again at once. One that has not is owed a hint when something becomes
     /// ready, also if it got all that it asked for.
     pub(super) fn more_for(&mut self, asked: &Asked) -> bool {
-        let more = self.ready.has_more(&asked.only);
+        let more = !self.holds_back && self.ready.has_more(&asked.only);
         self.hungry |= !more;
         more
     }
@@ -187,6 +188,6 @@ impl LeaseManager {
     }
 
     fn has_lease_room(&self) -> bool {
-        self.leases.len() < LEASES_PER_SHARD_MAX && self.leases.cost() < LEASED_BYTES_MAX
+        !self.holds_back && self.leases.len() < LEASES_PER_SHARD_MAX && self.leases.cost() < LEASED_BYTES_MAX
     }
 }

@@ -85,6 +85,8 @@ pub struct LeaseManager {
     doubt: bool,
     /// The disk takes no new jobs.
     is_full: bool,
+    /// This node's clock is not trusted: nothing is granted.
+    holds_back: bool,
 }
 
 impl LeaseManager {
@@ -107,6 +109,7 @@ impl LeaseManager {
             fresh: false,
             doubt: now.doubt,
             is_full: false,
+            holds_back: false,
         };
         for (row, job) in opened.leased {
             machine.inherit(row, job, opened.dead_node.as_ref(), out);
@@ -129,6 +132,12 @@ impl LeaseManager {
     /// Whether the disk takes no new jobs from the next step on: they are refused, all else goes on.
     pub fn set_full(&mut self, is_full: bool) {
         self.is_full = is_full;
+    }
+
+    /// Whether nothing is granted from the next step on. Afterwards that step serves the offers that wait.
+    pub fn set_holds_back(&mut self, holds_back: bool) {
+        self.fresh |= self.holds_back && !holds_back;
+        self.holds_back = holds_back;
     }
 
     /// The store answers again after a while in which only heartbeats were stepped.
@@ -232,16 +241,16 @@ impl LeaseManager {
 
     /// What became ready goes to the offers that wait for it; what is left gets its row and is hinted.
     fn end_step(&mut self, now: Now, out: &mut Orders) {
-        if self.fresh {
+        if self.fresh && !self.holds_back {
             self.serve_waiting_offers(now, out);
         }
         self.place_rows(out);
-        let is_wanted = self.fresh && self.hungry && self.ready.has_any();
+        let is_wanted = self.fresh && self.hungry && !self.holds_back && self.ready.has_any();
         if is_wanted {
             self.hungry = false;
         }
         // Offers that wait are not given what runs apart: their workers must ask.
-        if is_wanted || self.fresh_apart {
+        if is_wanted || (self.fresh_apart && !self.holds_back) {
             out.effect(LeaseEffect::HintReady);
         }
         (self.fresh, self.fresh_apart) = (false, false);

@@ -29,8 +29,8 @@ impl WorkerMachine {
             "no slot is used or promised twice"
         );
         assert!(
-            self.stage == Stage::Working || self.asking.is_empty(),
-            "a draining worker asks nobody"
+            (self.stage == Stage::Working && !self.holds_back) || self.asking.is_empty(),
+            "a worker that drains or holds back asks nobody"
         );
         let mut timers = usize::from(self.stage == Stage::Working);
         for ((id, token), run) in &self.apart.running {

@@ -12,6 +12,8 @@ use crate::time::Span;
 /// A fact for the worker.
 #[derive(Clone, Debug, Hash)]
 pub enum WorkerInput {
+    /// Whether nothing new is to be taken: this node's clock is not trusted.
+    HoldBack(bool),
     /// A shard says that something is ready (a hint; a paced sweep asks anyway).
     ReadyHint(ShardId),
     /// Grants for an offer. `waited` is the owner's time from receiving the offer to releasing this.

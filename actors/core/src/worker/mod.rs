@@ -53,6 +53,8 @@ pub struct WorkerMachine {
     /// Outcomes not recorded yet.
     unrecorded: usize,
     stage: Stage,
+    /// Nothing new is asked for; what runs goes on.
+    holds_back: bool,
     /// The places for jobs whose worker was lost before.
     apart: Apart,
 }
@@ -75,6 +77,7 @@ impl WorkerMachine {
             promised: 0,
             unrecorded: 0,
             stage: Stage::Working,
+            holds_back: false,
             apart: Apart::default(),
         }
     }
@@ -118,6 +121,7 @@ impl WorkerMachine {
             WorkerInput::Reconcile { from, items } => self.on_reconcile(now, from, &items, effects),
             WorkerInput::ShardAway(shard) => self.on_shard_away(now, shard),
             WorkerInput::ShardHere(shard) => self.on_shard_here(now, shard, effects),
+            WorkerInput::HoldBack(holds_back) => self.on_hold_back(now, holds_back, effects),
             WorkerInput::Drain => self.on_drain(now, effects),
             WorkerInput::DrainExpired => self.on_drain_expired(now, effects),
             WorkerInput::Tick => {}

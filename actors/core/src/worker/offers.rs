@@ -30,7 +30,7 @@ impl WorkerMachine {
     /// To be asked when there is room.
     pub(super) fn put_in_line(&mut self, shard: ShardId) {
         let may = self.book_mut(shard).is_some_and(|book| book.may_hand_back());
-        if may && self.stage == Stage::Working {
+        if may && self.stage == Stage::Working && !self.holds_back {
             self.asking.insert(shard);
         }
     }
@@ -40,6 +40,10 @@ impl WorkerMachine {
             return;
         }
         let sweep = self.config.sweep;
+        if self.holds_back {
+            self.timers.arm(Self::after(now, sweep), Timer::Sweep);
+            return;
+        }
         for (number, book) in self.books.iter().enumerate() {
             let asked_lately = book.asked_at.is_some_and(|at| now.since(at) < sweep);
             if book.offer.is_none() && !asked_lately && book.may_hand_back() {
@@ -51,6 +55,9 @@ impl WorkerMachine {
 
     /// Sends offers while there is room and someone to ask.
     pub(super) fn ask(&mut self, now: Monotonic, effects: &mut Vec<WorkerEffect>) {
+        if self.holds_back {
+            return;
+        }
         self.seek_apart(now, effects);
         while self.room() > 0 {
             let Some(shard) = self.next_to_ask() else { return };
@@ -62,6 +69,22 @@ impl WorkerMachine {
             }
         }
         self.call_back_for_others(now, effects);
+    }
+
+    /// Takes back what is offered: what waits is called back, and nothing is asked for until the sweep after the end
+    /// of it. Grants that are on their way are taken; their slots stay promised.
+    pub(super) fn on_hold_back(&mut self, now: Monotonic, holds_back: bool, effects: &mut Vec<WorkerEffect>) {
+        let was = std::mem::replace(&mut self.holds_back, holds_back);
+        if was == holds_back || !holds_back {
+            return;
+        }
+        self.asking.clear();
+        for shard in self.config.shards.shards() {
+            self.call_back(now, shard, effects);
+            if let Some(offer) = self.book_mut(shard).and_then(|book| book.offer.as_mut()) {
+                offer.slots = 0;
+            }
+        }
     }
 
     /// An offer that waits, if there is room for one: the shard has nothing to say at the moment. Those
@@ -178,9 +201,9 @@ impl WorkerMachine {
         book.is_some_and(|book| book.hinted && !book.slow)
     }
 
-    /// Free slots that nobody was promised; none while outcomes pile up or in a drain.
+    /// Free slots that nobody was promised; none while outcomes pile up, in a drain, or while held back.
     pub(super) fn room(&self) -> u32 {
-        if self.stage != Stage::Working || self.unrecorded >= self.config.outcome_count_max {
+        if self.stage != Stage::Working || self.holds_back || self.unrecorded >= self.config.outcome_count_max {
             return 0;
         }
         self.config

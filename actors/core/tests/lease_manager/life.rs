@@ -179,3 +179,19 @@ fn a_hungry_worker_is_told_once_when_something_becomes_ready() {
     }
     assert_eq!(hints(&mut leases), 1);
 }
+
+#[test]
+fn an_owner_that_holds_back_grants_nothing_and_what_runs_is_recorded() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    leases.create(item(1, spec())).unwrap();
+    let running = leases.offer(&w, 1).remove(0);
+    leases.machine.set_holds_back(true);
+    leases.create(item(2, spec())).unwrap();
+    assert!(leases.offer(&w, 4).is_empty());
+    leases.check();
+    let recorded = leases.report(&w, running.job.id, running.token, succeeded());
+    assert_eq!(recorded, Recorded::Recorded);
+    leases.machine.set_holds_back(false);
+    assert_eq!(leases.offer(&w, 4).len(), 1);
+    leases.check();
+}

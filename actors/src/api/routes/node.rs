@@ -53,6 +53,13 @@ pub struct FactsAnswer {
     pub store_time: String,
     /// The store's clock is in doubt: nothing fires until that is settled.
     pub clock_doubt: bool,
+    /// How far this node's clock is from the store's; missing before it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_offset: Option<OffsetAnswer>,
+    /// Beyond this the node takes and gives no work, where its store is on another node.
+    pub clock_offset_max_ms: u64,
+    /// It does so now.
+    pub clock_holds_back: bool,
     /// Version of the zone data.
     pub zone_version: String,
     /// Schedules that are alive.
@@ -65,6 +72,15 @@ pub struct FactsAnswer {
     pub draining: bool,
     /// Command targets are allowed.
     pub commands: bool,
+}
+
+/// Where the offset of a node's clock lies: its wall clock less the store's time.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OffsetAnswer {
+    /// At least, in milliseconds, rounded down.
+    pub low_ms: i64,
+    /// At most, in milliseconds, rounded up.
+    pub high_ms: i64,
 }
 
 /// The store's clock, once it was confirmed.
@@ -166,6 +182,12 @@ pub async fn facts(State(shared): State<Arc<Shared>>, params: Params) -> Result<
         chain: facts.chain,
         store_time: text::instant(facts.store_time),
         clock_doubt: facts.doubt,
+        clock_offset: facts.clock.offset.map(|offset| OffsetAnswer {
+            low_ms: offset.low.div_euclid(1_000),
+            high_ms: offset.high.saturating_add(999).div_euclid(1_000),
+        }),
+        clock_offset_max_ms: facts.clock.bound.as_millis(),
+        clock_holds_back: facts.clock.holds_back,
         zone_version: facts.zone_version,
         schedules: facts.schedules,
         quarantined: facts.quarantined,

@@ -291,3 +291,23 @@ fn f14_a_grant_that_never_came_is_forsworn_when_asked_for() {
     bench.grant(open, vec![lost], Span::ZERO);
     assert_eq!(bench.starts().len(), 1, "forsworn for ever");
 }
+
+#[test]
+fn a_worker_that_holds_back_offers_no_room_and_asks_by_itself_afterwards() {
+    let mut bench = Bench::new(8, 2);
+    bench.pass(Span::from_secs(1));
+    assert!(bench.offers().iter().any(|(_, _, slots)| *slots > 0));
+    bench.put(WorkerInput::HoldBack(true));
+    bench.pass(Span::from_secs(30));
+    bench.put(WorkerInput::ReadyHint(ShardId(1)));
+    assert!(
+        bench.offers().iter().all(|(_, _, slots)| *slots == 0),
+        "only to learn what was granted"
+    );
+    bench.put(WorkerInput::HoldBack(false));
+    bench.pass(Span::from_secs(2));
+    assert!(
+        bench.offers().iter().any(|(_, _, slots)| *slots > 0),
+        "with no message at all"
+    );
+}

@@ -42,6 +42,7 @@ enum Move {
         epoch: u64,
     },
     Pass(u64),
+    HoldBack(bool),
     Drain,
     DrainExpired,
 }
@@ -63,6 +64,7 @@ fn moves() -> impl Strategy<Value = Move> {
         6 => (any::<usize>(), prop::bool::weighted(0.2), 1..4_u64)
             .prop_map(|(pick, stale, epoch)| Move::Record { pick, stale, epoch }),
         5 => (0..20_000_u64).prop_map(Move::Pass),
+        1 => any::<bool>().prop_map(Move::HoldBack),
         1 => Just(Move::Drain),
         1 => Just(Move::DrainExpired),
     ]
@@ -158,10 +160,23 @@ impl World {
                 }
             }
             Move::Pass(millis) => self.bench.pass(Span::from_millis(millis)),
+            Move::HoldBack(holds_back) => self.hold_back(holds_back),
             Move::Drain => self.bench.put(WorkerInput::Drain),
             Move::DrainExpired => self.bench.put(WorkerInput::DrainExpired),
         }
         self.watch();
+    }
+
+    /// While it holds back, what it sends offers no room.
+    fn hold_back(&mut self, holds_back: bool) {
+        let before = self.bench.effects.len();
+        self.bench.put(WorkerInput::HoldBack(holds_back));
+        if holds_back {
+            self.bench.put(WorkerInput::ReadyHint(ShardId(0)));
+            let offers_room =
+                |effect: &WorkerEffect| matches!(effect, WorkerEffect::SendOffer { slots, .. } if *slots > 0);
+            assert!(!self.bench.effects.iter().skip(before).any(offers_room));
+        }
     }
 
     fn owner_of(&self, key: (JobId, Token), epoch: u64) -> ShardOwner {
