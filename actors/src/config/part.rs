@@ -6,12 +6,13 @@ use super::kind::Kind;
 use super::mistake::{Mistake, Place, Wrong};
 use super::resolve::Effective;
 use super::table::{
-    DATA, DATA_DEFAULT, MESH_CA, MESH_CERT, MESH_KEY, MESH_LISTEN, MESH_SECRET_FILE, MESH_SHARD_LEASE, MESH_STORE_AT,
-    ROLES, Setting,
+    DATA, DATA_DEFAULT, MESH_ADVERTISE, MESH_CA, MESH_CERT, MESH_KEY, MESH_LISTEN, MESH_SECRET_FILE, MESH_SHARD_LEASE,
+    MESH_STORE_AT, ROLES, Setting,
 };
 use crate::mesh::tls::TlsFiles;
 use crate::process::roles::SECRET_FILE;
-use crate::process::serve::Part;
+use crate::process::serve::{MeshPlace, Part};
+use fencepost_core::limits::NODE_ADDRESS_BYTES_MAX;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -33,8 +34,11 @@ pub fn has_worker(settings: &Effective) -> bool {
 pub fn check_part(settings: &Effective) -> Result<Part, Mistake> {
     let part = part_of(settings)?;
     let is_secured = check_certificates(settings)?.is_some();
+    check_advertised(settings, &part)?;
     match &part {
-        Part::Store(listen, _) | Part::WithoutStore(.., listen) if !is_secured && !listen.ip().is_loopback() => {
+        Part::Store(listen, _) | Part::WithoutStore(.., MeshPlace { listen, .. })
+            if !is_secured && !listen.ip().is_loopback() =>
+        {
             let detail = format!("Without certificates a node listens for others on loopback only, not on {listen}.");
             let hint = "Make certificates with fencepost certs, and name them with --mesh-ca, --mesh-cert and \
                         --mesh-key (mesh.ca, mesh.cert and mesh.key in a file); or listen on 127.0.0.1.";
@@ -44,9 +48,16 @@ pub fn check_part(settings: &Effective) -> Result<Part, Mistake> {
                 Wrong::new("mesh_without_certificates", detail, hint),
             ))
         }
-        Part::WithoutStore(.., listen) if listen.ip().is_unspecified() => {
+        Part::WithoutStore(
+            ..,
+            MeshPlace {
+                listen,
+                advertise: None,
+            },
+        ) if listen.ip().is_unspecified() => {
             let detail = format!("Other nodes are told to come to {listen}, and cannot.");
-            let hint = "Name the address that they reach this node at.";
+            let hint = "Name the address that they reach this node at, here or with --mesh-advertise (mesh.advertise in a \
+                        file).";
             Err(mistake(
                 settings,
                 &MESH_LISTEN,
@@ -55,6 +66,37 @@ pub fn check_part(settings: &Effective) -> Result<Part, Mistake> {
         }
         Part::Whole | Part::Store(..) | Part::WithoutStore(..) | Part::Worker(..) => Ok(part),
     }
+}
+
+/// Others can come to the address that they are told, and are told of one only where they come.
+fn check_advertised(settings: &Effective, part: &Part) -> Result<(), Mistake> {
+    let Some(address) = settings.text(&MESH_ADVERTISE) else {
+        return Ok(());
+    };
+    let refused = |code, detail: String, hint: &str| {
+        let wrong = Wrong::new(code, detail, hint);
+        Err(mistake(settings, &MESH_ADVERTISE, wrong))
+    };
+    if !matches!(part, Part::WithoutStore(..)) {
+        let detail = "Nobody is told of this address: a store is found by its nodes' mesh.store_at, and a node that only \
+                      works is not reached.";
+        let hint = "Leave it out, or give this process the roles scheduler,gateway,coordinator.";
+        return refused("mesh_advertise_unused", detail.to_owned(), hint);
+    }
+    if address.len() > NODE_ADDRESS_BYTES_MAX {
+        let detail = format!("The address has more than {NODE_ADDRESS_BYTES_MAX} bytes.");
+        return refused("mesh_address_too_long", detail, "Use a shorter name.");
+    }
+    let is_nowhere = match address.parse::<SocketAddr>() {
+        Ok(address) => address.ip().is_unspecified() || address.port() == 0,
+        Err(_) => address.ends_with(":0"),
+    };
+    if is_nowhere {
+        let detail = format!("Other nodes are told to come to {address}, and cannot.");
+        let hint = "Name the host and the port that they reach this node at, such as node-1.example:4482.";
+        return refused("mesh_address_unspecified", detail, hint);
+    }
+    Ok(())
 }
 
 /// The files of its certificate, all of them or none.
@@ -113,8 +155,11 @@ fn part_of(settings: &Effective) -> Result<Part, Mistake> {
         }
         (["store"], None, _) => Err(wrong(settings, &MESH_LISTEN, "The store role serves other nodes.")),
         (roles, listen, Some(address)) if roles == WITHOUT_STORE || roles == WITHOUT_WORK => {
-            let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
-            Ok(Part::WithoutStore(address.to_owned(), secret_file(settings), listen))
+            let place = MeshPlace {
+                listen: listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))),
+                advertise: settings.text(&MESH_ADVERTISE).map(str::to_owned),
+            };
+            Ok(Part::WithoutStore(address.to_owned(), secret_file(settings), place))
         }
         (["worker"], None, Some(address)) => Ok(Part::Worker(address.to_owned(), secret_file(settings))),
         (["worker"], Some(_), _) => Err(wrong(

@@ -147,6 +147,12 @@ settings! {
         "mesh.listen", "FENCEPOST_MESH_LISTEN", Kind::Address, Preset::Unset("a free port; none in a process with all roles"),
         "Where this node listens for others; beyond loopback only with certificates. Without the store role a free port by default",
     ).flag("mesh-listen", "ADDRESS").serve_only();
+    /// Where the others are told to come.
+    MESH_ADVERTISE = Setting::new(
+        "mesh.advertise", "FENCEPOST_MESH_ADVERTISE", Kind::HostPort, Preset::Unset("where it listens"),
+        "Where other nodes are told to come, where that is another address than it listens on: behind a proxy or NAT, or when \
+         it listens on all addresses",
+    ).flag("mesh-advertise", "HOST:PORT").serve_only();
     /// How long a silent node keeps its shards.
     MESH_SHARD_LEASE = Setting::new(
         "mesh.shard_lease", "FENCEPOST_SHARD_LEASE",

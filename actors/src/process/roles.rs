@@ -77,7 +77,7 @@ pub(super) const WITHOUT_WORK: Roles = Roles::SCHEDULER.with(Roles::GATEWAY).wit
 pub(super) const WITHOUT_STORE: Roles = WITHOUT_WORK.with(Roles::WORKER);
 
 /// Under certificates nobody is asked for a secret: one that nobody knows.
-pub(super) fn no_secret(chance: &dyn Chance) -> MeshSecret {
+pub(crate) fn no_secret(chance: &dyn Chance) -> MeshSecret {
     MeshSecret::of(&format!("{:x} {:x}", draw_holder(chance).0, draw_holder(chance).0))
 }
 
@@ -154,7 +154,7 @@ pub(super) struct Reached {
 /// The store on another node, once it answers; `None` if a signal came first.
 pub(super) async fn reach_store(
     connections: &Connections,
-    (address, listener, is_worker): (&str, MeshListener, bool),
+    (address, (listener, advertise), is_worker): (&str, (MeshListener, Option<String>), bool),
     signals: &mut Signals,
 ) -> Result<Option<Reached>, Refused> {
     let services = NodeServices::default();
@@ -162,6 +162,8 @@ pub(super) async fn reach_store(
     let parts = Arc::new(connections.parts(None, roles, services.all()));
     let peer = dial_for(parts.clone(), address.to_owned(), Roles::STORE);
     let store = RemoteStore::new(Arc::new(MeshStoreLink(peer.clone())));
+    let told = advertise.unwrap_or_else(|| listener.address().to_string());
+    tracing::info!(address = %listener.address(), told, "listens for other nodes");
     let mut is_told = false;
     loop {
         let asked = match select(Box::pin(store.ask_facts()), Box::pin(signals.next())).await {
@@ -172,7 +174,7 @@ pub(super) async fn reach_store(
             Ok(cell) => {
                 let neighbours = Neighbours {
                     boot: parts.facts.boot,
-                    address: listener.address().to_string().into(),
+                    address: told.into(),
                     board: board_over(peer),
                     router: Arc::new(Router::new(parts.clone())),
                     services,

@@ -76,10 +76,19 @@ pub enum Part {
     /// The store alone, for nodes that connect here; their sessions last so long.
     Store(SocketAddr, Span),
     /// All but the store, which is reached at this `host:port` with the secret in this file; others of its kind
-    /// reach it where it listens.
-    WithoutStore(String, PathBuf, SocketAddr),
+    /// reach it at this place.
+    WithoutStore(String, PathBuf, MeshPlace),
     /// A worker alone, for a cell whose store is reached at this `host:port` with the secret in this file.
     Worker(String, PathBuf),
+}
+
+/// Where a node is reached by others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeshPlace {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Where they are told to come, as `host:port`; where it listens, if nothing is said.
+    pub advertise: Option<String>,
 }
 
 /// What went wrong before the server served, with its exit code.
@@ -168,12 +177,12 @@ async fn open_part(
             roles::serve_store(&connections, opened, (listener, lease), signals).await?;
             Ok(None)
         }
-        Part::WithoutStore(address, _, listen) => {
+        Part::WithoutStore(address, _, place) => {
             let connections = connections(shared_secret(options, &**chance)?);
             // Only tried: nobody is kept waiting while the store is looked for.
             drop(bind_api(options).await?);
-            let listener = roles::bind_mesh(tls.as_ref(), listen).await?;
-            let at = (address.as_str(), listener, options.node.slots > 0);
+            let listener = roles::bind_mesh(tls.as_ref(), place.listen).await?;
+            let at = (address.as_str(), (listener, place.advertise), options.node.slots > 0);
             let Some(reached) = roles::reach_store(&connections, at, signals).await? else {
                 return Ok(None);
             };

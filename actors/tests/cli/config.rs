@@ -102,6 +102,10 @@ fn broken_files_are_refused_with_the_place() {
         (b"[mesh]\nlisten = \"127.0.0.1:0\"\n", "f.toml:2:1 roles_invalid roles"),
         (b"roles = [\"store\"]\n", "f.toml:1:1 roles_invalid mesh.listen"),
         (
+            b"roles = [\"store\"]\n[mesh]\nlisten = \"127.0.0.1:0\"\nadvertise = \"n1:4482\"\n",
+            "f.toml:4:1 mesh_advertise_unused mesh.advertise",
+        ),
+        (
             b"[targets]\nallow_commands = \"true\"\n",
             "f.toml:2:18 config_type targets.allow_commands",
         ),

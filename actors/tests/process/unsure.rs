@@ -62,7 +62,17 @@ fn a_listener_beyond_loopback_without_certificates_is_refused_before_anything_is
     let files = ["--mesh-ca", "a", "--mesh-cert", "b", "--mesh-key", "c"];
     let (code, said) = refused(folder.path(), &[&nowhere[..], &files].concat());
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("mesh_address_unspecified"), "{said}");
+    assert!(said.contains("[mesh_address_unspecified, --mesh-listen]"), "{said}");
+    let told = |more: &[&str]| refused(folder.path(), &[&nowhere[..], &files, more].concat()).1;
+    for address in ["0.0.0.0:4482", "127.0.0.1:0", "node.example:0"] {
+        let said = told(&["--mesh-advertise", address]);
+        assert!(said.contains("[mesh_address_unspecified, --mesh-advertise]"), "{said}");
+    }
+    let long = format!("{}:1", "n".repeat(300));
+    assert!(told(&["--mesh-advertise", &long]).contains("[mesh_address_too_long, --mesh-advertise]"));
+    // With one that others can come to, the start goes on to its certificate.
+    let said = told(&["--mesh-advertise", "node.example:4482"]);
+    assert!(!said.contains("unspecified") && said.contains("(exit code"), "{said}");
 }
 
 #[test]
