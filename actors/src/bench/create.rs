@@ -9,6 +9,7 @@ use crate::bench::figure::{Figure, per_second};
 use crate::bench::floor::Kind;
 use crate::bench::rig::Rig;
 use crate::gateway::{Gateway, ShardRequest};
+use crate::node::gateway::NodeGateway;
 use fencepost_core::ids::ShardId;
 use fencepost_core::lease_manager::io::CreateItem;
 use fencepost_core::limits::BATCH_JOBS_MAX;
@@ -61,15 +62,20 @@ pub async fn create_batch(
     count: usize,
     due_at: Option<fencepost_core::time::StoreTime>,
 ) -> Result<(), String> {
-    let map = rig.node.gateway.shard_map();
+    let items = (0..count).map(|_| rig.item(due_at)).collect();
+    create_items(&rig.node.gateway, items).await
+}
+
+/// The same with these jobs, at this node.
+pub async fn create_items(gateway: &NodeGateway, items: Vec<CreateItem>) -> Result<(), String> {
+    let map = gateway.shard_map();
     let mut by_shard: BTreeMap<ShardId, Vec<CreateItem>> = BTreeMap::new();
-    for _ in 0..count {
-        let item = rig.item(due_at);
+    for item in items {
         by_shard.entry(map.shard_of(item.id.slot())).or_default().push(item);
     }
     let calls = by_shard
         .into_iter()
-        .map(|(shard, items)| rig.node.gateway.call(shard, ShardRequest::CreateJobs(items)));
+        .map(|(shard, items)| gateway.call(shard, ShardRequest::CreateJobs(items)));
     try_join_all(calls)
         .await
         .map(|_| ())

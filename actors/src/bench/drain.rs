@@ -14,7 +14,7 @@ use fencepost_core::time::Span;
 /// Jobs that the worker runs at once.
 pub const SLOTS: u32 = WORKER_SLOTS_MAX / 8;
 /// Longest drain that is waited for.
-const PATIENCE: Span = Span::from_secs(120);
+pub const PATIENCE: Span = Span::from_secs(120);
 
 /// In a new store.
 pub async fn run(options: &BenchOptions) -> Result<Vec<Figure>, String> {

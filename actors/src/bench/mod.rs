@@ -5,6 +5,7 @@
 
 mod beside;
 mod child;
+mod cluster;
 mod create;
 mod create_http;
 mod disk;
@@ -49,6 +50,7 @@ pub const NAMES: &[&str] = &[
     "create-batch-http",
     "create-single-http",
     "drain",
+    "drain-cluster",
     "lateness",
     "lateness-live",
     "schedules-1000",
@@ -99,6 +101,7 @@ async fn measure(name: &str, options: &BenchOptions) -> Result<Vec<Figure>, Stri
         "create-batch-http" => create_http::batches(options).await,
         "create-single-http" => create_http::singles(options).await,
         "drain" => drain::run(options).await,
+        "drain-cluster" => cluster::run(options).await,
         "lateness" => late::jobs(options).await,
         "lateness-live" => late::live_jobs(options).await,
         "schedules-1000" => late::thousand_schedules(options).await,

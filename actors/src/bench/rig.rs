@@ -3,7 +3,7 @@
 //! Owns: starting and cleaning up. Must never: measure. Next: `create.rs`, `drain.rs`, `child.rs` for a whole server.
 
 use crate::bench::BenchOptions;
-use crate::chance::{SharedChance, SystemChance, draw_job_id, draw_u64};
+use crate::chance::{Chance, SharedChance, SystemChance, draw_job_id, draw_u64};
 use crate::clock::{SharedClock, SystemClock};
 use crate::node::notes::Notes;
 use crate::node::{Node, NodeConfig, NodeParts, run_node};
@@ -137,16 +137,7 @@ impl Rig {
 
     /// One job to be made, due at `due_at`.
     pub fn item(&self, due_at: Option<StoreTime>) -> CreateItem {
-        CreateItem {
-            id: draw_job_id(&*self.chance, None),
-            spec: self.spec.clone(),
-            due_at,
-            grace: None,
-            key: None,
-            resent: false,
-            key_row: None,
-            existing: None,
-        }
+        item_of(&*self.chance, &self.spec, due_at)
     }
 
     /// Now, for measuring.
@@ -196,6 +187,20 @@ impl Rig {
         // The last holder is gone; its threads end and release the folder's lock.
         self.clock.sleep(Span::from_secs(1)).await;
         self.folder
+    }
+}
+
+/// One job to be made, due at `due_at`.
+pub fn item_of(chance: &dyn Chance, spec: &Arc<JobSpec>, due_at: Option<StoreTime>) -> CreateItem {
+    CreateItem {
+        id: draw_job_id(chance, None),
+        spec: spec.clone(),
+        due_at,
+        grace: None,
+        key: None,
+        resent: false,
+        key_row: None,
+        existing: None,
     }
 }
 

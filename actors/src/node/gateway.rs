@@ -136,7 +136,7 @@ impl NodeGateway {
     }
 
     /// Whether a shard is this node's.
-    pub(super) fn is_here(&self, shard: ShardId) -> bool {
+    pub(crate) fn is_here(&self, shard: ShardId) -> bool {
         self.owners
             .as_ref()
             .is_none_or(|owners| owners.owner(shard) == Owner::Here)

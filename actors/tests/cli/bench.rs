@@ -7,7 +7,7 @@ use crate::run;
 use std::collections::BTreeSet;
 
 /// Each group in a process of its own, side by side.
-const GROUPS: [&[&str]; 4] = [
+const GROUPS: [&[&str]; 5] = [
     &[
         "floor",
         "create-batch",
@@ -19,6 +19,7 @@ const GROUPS: [&[&str]; 4] = [
     &["lateness", "lateness-live", "schedules-1000", "schedules-10000"],
     &["pending"],
     &["passed"],
+    &["drain-cluster"],
 ];
 
 /// What a group printed, as (bench, figure, whether it has a target).
@@ -70,6 +71,19 @@ fn rates_stand_beside_the_floor_of_the_same_run() {
     assert!(has(&figures, "create-single-http", "answered-without-store", false));
     for figure in ["sync", "drain-lean", "mark-cost-batch", "mark-cost-single"] {
         assert!(has(&figures, "floor", figure, false), "{figure}: {figures:?}");
+    }
+}
+
+#[test]
+fn a_cell_stands_beside_one_node() {
+    let figures = figures_of(4);
+    for (figure, has_target) in [
+        ("rate", false),
+        ("one-node-remote", false),
+        ("one-node", false),
+        ("ratio", true),
+    ] {
+        assert!(has(&figures, "drain-cluster", figure, has_target), "{figures:?}");
     }
 }
 
