@@ -4,84 +4,21 @@
 //! `../../src/cluster/`, `split.rs` for a cell of two.
 
 use crate::api::Api;
-use crate::certs::secured;
-use crate::pace::{until, until_true};
-use crate::server::{Place, Server};
-use crate::sink::{Guarded, Say, Sink};
-use crate::split::{ROLES, store_on};
-use fencepost::guard::Answer;
+use crate::cell::{Cell, LEASE, owns};
+use crate::pace::until_true;
+use crate::server::Place;
+use crate::split::ROLES;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Length of a session.
-const LEASE: Duration = Duration::from_secs(1);
-
-struct Cell {
-    folder: tempfile::TempDir,
-    _store: Server,
-    at: String,
-    sink: Sink,
-    applied: Arc<Mutex<BTreeMap<String, u32>>>,
-}
-
-impl Cell {
-    fn start() -> Cell {
-        let folder = tempfile::tempdir().unwrap();
-        let (store, at) = store_on(folder.path(), "127.0.0.1:0".parse().unwrap(), true);
-        let applied: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
-        let (guarded, effects) = (Guarded::new(), applied.clone());
-        let sink = Sink::start(move |arrival| {
-            if matches!(guarded.apply(arrival), Answer::Applied(_)) {
-                *effects.lock().unwrap().entry(arrival.key.clone()).or_default() += 1;
-            }
-            Say::Status(200, "")
-        });
-        Cell {
-            folder,
-            _store: store,
-            at: at.to_string(),
-            sink,
-            applied,
-        }
-    }
-
-    fn place(&self, node: &str) -> Place {
-        let shown = secured(self.folder.path(), node, ROLES);
-        let words = ["--roles", ROLES, "--store-at", &self.at].into_iter();
-        Place::new(&words.chain(shown.iter().map(String::as_str)).collect::<Vec<_>>()).telling("info")
-    }
-
-    /// Makes a job under a key until it is acknowledged.
-    fn create(&self, api: &mut Api, key: &str) -> String {
-        let body = json!({"target": {"type": "http", "url": self.sink.url("/")}, "retry": {"attempts": 50}});
-        until(&format!("{key} to be taken"), || {
-            let answer = api
-                .call("POST", "/v1/jobs", &[("Idempotency-Key", key)], Some(&body))
-                .ok()?;
-            let is_taken = matches!(answer.status, 200 | 201);
-            assert!(is_taken || matches!(answer.status, 429 | 503), "{}", answer.status);
-            is_taken.then(|| answer.body["id"].as_str().unwrap().to_owned())
-        })
-    }
-}
-
-fn state(api: &mut Api, id: &str) -> Option<Value> {
-    let answer = api.call("GET", &format!("/v1/jobs/{id}"), &[], None).ok()?;
-    (answer.status == 200).then(|| answer.expect(200)["state"].clone())
-}
-
-fn owns(server: &Server) -> usize {
-    let said = server.said();
-    let count = |what: &str| said.lines().filter(|line| line.contains(what)).count();
-    count("this node owns the shard") - count("releases the shard")
+fn place(cell: &Cell, node: &str) -> Place {
+    cell.place(node, ROLES, &[])
 }
 
 #[test]
 fn f32_when_an_owner_is_killed_its_shards_take_jobs_elsewhere() {
     let cell = Cell::start();
-    let (mut place_a, mut place_b) = (cell.place("a"), cell.place("b"));
+    let (mut place_a, mut place_b) = (place(&cell, "a"), place(&cell, "b"));
     let (server_a, server_b) = (place_a.start(), place_b.start());
     until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
     let (mut api_a, mut api_b) = (server_a.api(), server_b.api());
@@ -104,20 +41,13 @@ fn f32_when_an_owner_is_killed_its_shards_take_jobs_elsewhere() {
 
 /// Ends only when every job has its effect, and each once.
 fn all_done(cell: &Cell, api: &mut Api, made: &[String]) {
-    for id in made {
-        until_true(&format!("job {id} to succeed"), || {
-            state(api, id).is_some_and(|state| state == "succeeded")
-        });
-    }
-    let applied = cell.applied.lock().unwrap();
-    assert_eq!(applied.len(), made.len(), "nothing acknowledged is lost");
-    assert!(applied.values().all(|times| *times == 1), "and nothing is done twice");
+    cell.all_done(std::slice::from_mut(api), made);
 }
 
 #[test]
 fn an_owner_that_was_frozen_for_longer_than_its_lease_goes_on_as_one_of_many() {
     let cell = Cell::start();
-    let (mut place_a, mut place_b) = (cell.place("a"), cell.place("b"));
+    let (mut place_a, mut place_b) = (place(&cell, "a"), place(&cell, "b"));
     let (server_a, server_b) = (place_a.start(), place_b.start());
     until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
     let (mut api_a, mut api_b) = (server_a.api(), server_b.api());
@@ -134,7 +64,7 @@ fn an_owner_that_was_frozen_for_longer_than_its_lease_goes_on_as_one_of_many() {
 #[test]
 fn a_node_that_is_stopped_hands_its_shards_over_first() {
     let cell = Cell::start();
-    let (mut place_a, mut place_b) = (cell.place("a"), cell.place("b"));
+    let (mut place_a, mut place_b) = (place(&cell, "a"), place(&cell, "b"));
     let (mut server_a, server_b) = (place_a.start(), place_b.start());
     until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
     let mut api = server_b.api();
@@ -149,7 +79,7 @@ fn a_node_that_is_stopped_hands_its_shards_over_first() {
 #[test]
 fn f32_an_owner_that_was_frozen_acknowledges_nothing_by_what_it_remembers() {
     let cell = Cell::start();
-    let (mut place_a, mut place_b) = (cell.place("a"), cell.place("b"));
+    let (mut place_a, mut place_b) = (place(&cell, "a"), place(&cell, "b"));
     let (server_a, server_b) = (place_a.start(), place_b.start());
     until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
     let (mut api_a, mut api_b) = (server_a.api(), server_b.api());
@@ -203,7 +133,7 @@ fn acts(api: &mut Api, name: &str, what: &str) -> bool {
 #[test]
 fn doctor_knows_that_an_owners_store_is_on_another_node() {
     let cell = Cell::start();
-    let mut place = cell.place("a");
+    let mut place = place(&cell, "a");
     let server = place.start();
     let mut doctor = std::process::Command::new(env!("CARGO_BIN_EXE_fencepost"));
     doctor
@@ -226,7 +156,7 @@ fn doctor_knows_that_an_owners_store_is_on_another_node() {
 #[test]
 fn f06_a_process_that_finds_another_one_under_its_name_ends_and_takes_nothing_back() {
     let cell = Cell::start();
-    let (mut place_1, mut place_2) = (cell.place("a"), cell.place("a"));
+    let (mut place_1, mut place_2) = (place(&cell, "a"), place(&cell, "a"));
     let mut first = place_1.start();
     until_true("the first owns all", || owns(&first) == 16);
     first.freeze(true);

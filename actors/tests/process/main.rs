@@ -11,6 +11,7 @@
 )]
 
 mod broken;
+mod cell;
 mod certs;
 mod chaos;
 mod closed_shard;
@@ -23,8 +24,10 @@ mod half_restored;
 mod handler;
 mod interrupted;
 mod kill;
+mod malformed;
 mod managed;
 mod off_clock;
+mod partitions;
 #[cfg(feature = "test-switches")]
 mod poison;
 mod refusals;
@@ -36,6 +39,7 @@ mod support;
 #[cfg(feature = "test-switches")]
 mod switched;
 mod unsure;
+mod worker_cases;
 mod worker_killer;
 mod workers;
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Kills the server by the id that the test wrote down when it started it; at once the first time, then when
 /// the others are through.
-fn killer(place: &Place) -> Value {
+pub fn killer(place: &Place) -> Value {
     let (pid, go) = (place.path().join("pid"), place.path().join("go"));
     let wait = format!(
         "[ $FENCEPOST_ATTEMPT = 1 ] || until [ -e {} ]; do sleep 0.05; done",

@@ -232,7 +232,8 @@ impl Server {
         Api::new(self.address(), token.trim())
     }
 
-    fn wait_until_ready(&mut self) {
+    /// Waits until it serves.
+    pub fn wait_until_ready(&mut self) {
         let address = pace::within(pace::LONG, || {
             let said = self.said();
             if let Ok(Some(status)) = self.child.try_wait() {
