@@ -242,7 +242,6 @@ impl WorkerMachine {
         }
         self.release_promise(shard);
         self.withdraw_apart(shard);
-        let working = self.stage == Stage::Working;
         let (room, small) = (self.room(), self.share_small());
         let repeat_at = Self::after(now, self.config.offer_repeat);
         let queues = self.config.queues.clone();
@@ -261,18 +260,17 @@ impl WorkerMachine {
         offer.slots = offer.slots.min(room).min(small);
         offer.promised = offer.slots;
         self.promised += offer.promised;
-        // Without room in a drain it still asks what was granted; without room in work it waits.
-        if offer.slots > 0 || !working {
-            let (offer, slots) = (offer.id, offer.slots);
-            effects.push(WorkerEffect::SendOffer {
-                shard,
-                offer,
-                slots,
-                queues,
-                waits: false,
-                apart: 0,
-            });
-        }
+        // Without room it asks what was granted: only an answer closes it, and until then the shard is not asked anew,
+        // whatever it hints.
+        let (offer, slots) = (offer.id, offer.slots);
+        effects.push(WorkerEffect::SendOffer {
+            shard,
+            offer,
+            slots,
+            queues,
+            waits: false,
+            apart: 0,
+        });
     }
 
     /// An offer that is not answered keeps the place for one from nobody.

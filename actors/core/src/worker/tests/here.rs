@@ -94,6 +94,41 @@ fn f14_an_offer_that_was_cut_off_is_repeated_under_its_number_and_its_grants_run
     assert!(bench.hand_backs().is_empty(), "what runs is not handed back");
 }
 
+/// Each shard is asked, and none can be reached yet: the slots come back and go to the next one. With fewer slots than
+/// shards most offers then had no room left; nobody asked after them, and until they were given up, after eight
+/// seconds, a hint of their shard changed nothing.
+#[test]
+fn f14_offers_that_never_left_keep_no_shard_from_being_heard_once_its_owner_is_reached() {
+    let mut bench = Bench::new(2, 16);
+    bench.put(WorkerInput::Tick);
+    let mut unsent = bench.offers();
+    while let Some((shard, ..)) = unsent.pop() {
+        bench.put(WorkerInput::ShardAway(shard));
+        unsent.extend(bench.offers());
+    }
+    for shard in 0..16 {
+        bench.put(WorkerInput::ShardHere(ShardId(shard)));
+    }
+    let asked = bench.offers();
+    assert_eq!(asked.len(), 16, "{asked:?}");
+    for (shard, offer, _) in asked {
+        bench.put(WorkerInput::Granted {
+            from: ShardOwner { shard, ..owner(1) },
+            offer,
+            grants: Vec::new(),
+            waited: Span::ZERO,
+            more: false,
+            apart: None,
+        });
+    }
+    bench.effects.clear();
+    bench.put(WorkerInput::ReadyHint(ShardId(9)));
+    assert_eq!(
+        bench.offers().first().map(|(shard, _, slots)| (*shard, *slots)),
+        Some((ShardId(9), 2))
+    );
+}
+
 #[test]
 fn f14_an_offer_that_waits_is_asked_after_for_its_owner_may_be_another() {
     let (mut bench, offer) = Bench::asked(64);
