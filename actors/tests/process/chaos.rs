@@ -23,6 +23,11 @@ fn cycles(usual: u64) -> u64 {
     number("FENCEPOST_CELL_CYCLES", usual)
 }
 
+/// Whether a number of cycles was asked for.
+fn is_long() -> bool {
+    number("FENCEPOST_CELL_CYCLES", 0) > 0
+}
+
 fn pass(span: Duration) {
     pace::reach(pace::from_now(span));
 }
@@ -55,11 +60,12 @@ fn takeovers(instants: &[(Instant, bool)], asked: &[Asked]) -> Vec<Duration> {
     all
 }
 
-/// The long run holds the bound; a machine that does other things besides is told the figure only.
+/// The long run holds the bound. In the short one the next kill may come before a takeover is over, and other tests run
+/// beside it: it is told the figure only.
 fn tell_takeovers(what: &str, all: &[Duration]) {
     let (Some(p50), Some(p99)) = (
         all.get(all.len() / 2),
-        all.get((all.len() * 99 / 100).min(all.len() - 1)),
+        all.get((all.len() * 99 / 100).min(all.len().saturating_sub(1))),
     ) else {
         return;
     };
@@ -67,10 +73,7 @@ fn tell_takeovers(what: &str, all: &[Duration]) {
         "figure: {what}: {} takeovers, p50 {p50:?}, p99 {p99:?}; the bound is {TAKEOVER:?}",
         all.len()
     );
-    assert!(
-        number("FENCEPOST_CELL_CYCLES", 0) == 0 || *p99 <= TAKEOVER,
-        "{what}: p99 {p99:?}"
-    );
+    assert!(!is_long() || *p99 <= TAKEOVER, "{what}: p99 {p99:?}");
 }
 
 #[test]
@@ -81,9 +84,13 @@ fn processes_that_are_killed_at_random_lose_nothing_and_repeat_nothing() {
         .map(|number| Process::start(&cell, &format!("node-{number}"), ROLES, &["--lease", "1s"]))
         .collect();
     let load = under_load(&cell, &nodes, Duration::from_millis(10));
-    let (mut killed, mut after_store) = (Vec::new(), false);
+    let (mut killed, mut after_store) = (Vec::<(Instant, bool)>::new(), false);
     for _ in 0..cycles(KILLS) {
         pass(chance.millis(50, 800));
+        if let Some((at, _)) = killed.last().filter(|_| is_long()) {
+            // A takeover is seen alone.
+            pace::reach(*at + TAKEOVER);
+        }
         // The last one is the store.
         let victim = chance.below(NODES + 1);
         let is_node = victim < NODES;
