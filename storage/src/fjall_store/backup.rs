@@ -4,7 +4,7 @@
 //! copy that opens (`unfinished.rs`). Next: `restore.rs`.
 
 use super::error::StartError;
-use super::folder::Folder;
+use super::folder::{Folder, is_there};
 use super::identity::Identity;
 use super::lock::FolderLock;
 use super::unfinished::{self, Unfinished, Work};
@@ -48,12 +48,28 @@ pub(super) fn go_on(is_stopped: IsStopped<'_>) -> Result<(), BackupError> {
     }
 }
 
+/// Refuses a backup as a store. What was done since it was taken would be done again, under the same tokens: only a
+/// restore raises those, and holds what may happen once only (F11).
+pub(super) fn refuse(folder: &Folder) -> Result<(), StartError> {
+    match is_there(&folder.backup())? {
+        true => Err(StartError::Backup {
+            folder: folder.path().to_path_buf(),
+        }),
+        false => Ok(()),
+    }
+}
+
 /// Copies the store in `folder`, which no process may have open, to `to`, which must not exist, or hold
 /// nothing but half of such a copy.
 pub fn backup(folder: &Path, to: &Path, is_stopped: IsStopped<'_>) -> Result<(), BackupError> {
     let source = Source::take(folder)?;
     let (unfinished, _lock) = Unfinished::begin(to, Work::Backup)?;
-    source.copy(&unfinished.folder, is_stopped)?;
+    let copy = &unfinished.folder;
+    source.copy(copy, is_stopped)?;
+    copy.replace(
+        &copy.backup(),
+        b"a backup: fencepost store restore makes a store of it\n",
+    )?;
     Ok(unfinished.finish()?)
 }
 

@@ -44,6 +44,12 @@ pub enum StartError {
         /// What did not end, in words.
         work: &'static str,
     },
+    /// It holds a backup: started as it is, it would do again what was done since.
+    #[error("the folder {} holds a backup", .folder.display())]
+    Backup {
+        /// Which folder.
+        folder: PathBuf,
+    },
     /// The operating system refused.
     #[error("cannot use {}: {error}", .path.display())]
     Io {
@@ -70,6 +76,7 @@ impl StartError {
             StartError::Newer { .. } => "store_newer",
             StartError::Damaged { .. } => "store_damaged",
             StartError::Unfinished { .. } => "store_unfinished",
+            StartError::Backup { .. } => "store_is_backup",
             StartError::Io { .. } => "store_io",
             StartError::Engine { .. } => "store_engine",
         }
@@ -86,6 +93,7 @@ impl StartError {
             StartError::Unfinished { .. } => {
                 "run the same backup or restore again, into this folder: it begins anew; or delete the folder"
             }
+            StartError::Backup { .. } => "restore it into a folder of its own: fencepost store restore BACKUP FOLDER",
             StartError::Io { .. } => "check the path, its owner, its mode and the disk",
             StartError::Engine { .. } => "keep a copy of the folder, then restore a backup",
         }

@@ -51,6 +51,11 @@ impl Folder {
         self.0.join("RESTORING")
     }
 
+    /// There in a whole backup: what it holds may have gone on elsewhere.
+    pub(super) fn backup(&self) -> PathBuf {
+        self.0.join("BACKUP")
+    }
+
     /// There after damage was found that opening the engine may have covered up.
     pub(super) fn damaged(&self) -> PathBuf {
         self.0.join("DAMAGED")

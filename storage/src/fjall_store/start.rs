@@ -4,6 +4,7 @@
 //! anything is changed; a new store exists only once its identity file does. Must never: make a
 //! store where one was. Next: `verify.rs`, `committer.rs`.
 
+use super::backup;
 use super::committer::{Committer, Current};
 use super::disk_space::{DiskSpace, FreeSpace, StatvfsProbe};
 use super::error::StartError;
@@ -212,6 +213,7 @@ fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHan
 
 fn open_folder(folder: &Folder, fresh: &NewStore, tuning: Tuning) -> Result<Opened, StartError> {
     unfinished::refuse(folder)?;
+    backup::refuse(folder)?;
     Identity::read(folder)?;
     folder.make()?;
     let lock = FolderLock::take(folder)?;

@@ -187,7 +187,7 @@ fn of_macro(word: &str) -> Result<String, Unsupported> {
         "@every_second" => Ok("* * * * * *".to_owned()),
         _ if lower.trim_start_matches('@').bytes().all(|b| b.is_ascii_digit()) => refuse(
             "waits this many seconds after the end of the run before",
-            "make an interval schedule with concurrency policy skip",
+            "make a schedule with --every, and let the job refuse to run twice at once",
         ),
         _ => Ok(lower),
     }

@@ -85,7 +85,8 @@ pub struct RetryBody {
 /// # Errors
 /// The first field that is wrong.
 pub fn read_spec(fields: &mut Fields, targets: &TargetsConfig) -> Result<JobSpec, Refusal> {
-    let hint = "Say what the job does: {\"type\": \"http\", \"url\": …}, a command or a handler.";
+    let hint = "Say what the job does: {\"type\": \"http\", \"url\": …}, a command, a handler or remote; on the command line \
+                --http, --handler, --remote, or the command behind --.";
     let target = fields.object("target")?.ok_or_else(|| fields.missing("target", hint))?;
     Ok(JobSpec {
         target: read_target(target, targets)?,

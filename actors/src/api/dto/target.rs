@@ -177,9 +177,9 @@ fn refusal_of(target: &Target, problem: TargetProblem, place: &str) -> Refusal {
         _ => RefusalKind::Invalid,
     };
     let hint = match problem.code {
-        "command_not_allowed" => "Start the server with command targets allowed, or use dev.",
+        "command_not_allowed" => "Start every node that takes requests or runs jobs with --allow-commands, or use dev.",
         "url_scheme" => "Begin the address with http:// or https://.",
-        "url_port_not_allowed" => "Use a port that the server's targets may have, or allow it there.",
+        "url_port_not_allowed" => "Use 80, 443 or a port from 1024, and none of this server's own.",
         "command_nul" => "Leave the zero byte out of the command.",
         "command_argv_count" => "Give the program and its arguments, within the bound that docs/limits.md names.",
         _ => "Correct this part of the target.",

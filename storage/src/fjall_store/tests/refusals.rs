@@ -125,6 +125,7 @@ async fn groups_that_the_journal_lost_are_brought_back_from_the_ring() {
     for length in [back(0) - 1, half, back(1), back(7), back(MARK_SLOTS as usize)] {
         let copy = temp.path().join(format!("cut-{length}"));
         backup(&folder, &copy, &|| false).unwrap();
+        std::fs::remove_file(copy.join("BACKUP")).unwrap();
         cut_journal(&copy, length);
         let store = started(&copy);
         assert_eq!(store.describe().high_water, 62);

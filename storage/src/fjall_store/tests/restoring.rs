@@ -314,11 +314,32 @@ async fn half_a_backup_is_no_store_and_is_begun_anew() {
         "of another work: {other:?}"
     );
     backup(&folder, &copy, &|| false).unwrap();
-    drop(started(&copy));
     assert!(matches!(
         backup(&folder, &copy, &|| false),
         Err(BackupError::Occupied(_))
     ));
+}
+
+/// F11: a backup that is started as it is has the generation, the epochs and the cursors of the store that went on:
+/// what it fires again has the same job ids and tokens, and nothing is parked or held.
+#[tokio::test]
+async fn f11_a_backup_starts_as_no_store_and_is_restored_as_often_as_you_like() {
+    let temp = tempfile::tempdir().unwrap();
+    let (folder, copy) = (temp.path().join("s"), temp.path().join("copy"));
+    to_restore(&folder).await;
+    backup(&folder, &copy, &|| false).unwrap();
+    for back in ["one", "two"] {
+        let refused = FjallStore::start(&copy, options()).err().unwrap();
+        assert_eq!(refused.code(), "store_is_backup", "{refused}");
+        let back = temp.path().join(back);
+        restored(&copy, &back, 0).unwrap();
+        drop(started(&back));
+    }
+    // A copy of a backup is one.
+    let other = temp.path().join("other");
+    backup(&copy, &other, &|| false).unwrap();
+    let refused = FjallStore::start(&other, options()).err().unwrap();
+    assert_eq!(refused.code(), "store_is_backup", "{refused}");
 }
 
 #[tokio::test]
@@ -364,6 +385,12 @@ async fn a_copy_that_is_stopped_before_any_file_or_page_is_no_store_until_it_is_
             let refused = FjallStore::start(&made, options()).err().unwrap();
             assert_eq!(refused.code(), "store_unfinished", "{refused}");
         }
-        drop(started(&made));
+        match restores {
+            false => assert_eq!(
+                FjallStore::start(&made, options()).err().unwrap().code(),
+                "store_is_backup"
+            ),
+            true => drop(started(&made)),
+        }
     }
 }
