@@ -67,7 +67,7 @@ pub fn token_text(chance: [u128; 2]) -> String {
 pub const TOKEN_FILE: &str = "token";
 
 #[cfg(not(madsim))]
-pub use file::{read_or_make, read_or_make_token, read_token};
+pub use file::{Kept, read_kept, read_or_make, read_or_make_token, read_token};
 
 #[cfg(not(madsim))]
 mod file {
@@ -80,29 +80,73 @@ mod file {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     use std::path::Path;
 
-    fn refuse(code: &'static str, detail: String, hint: impl Into<String>) -> Refusal {
-        Refusal::new(RefusalKind::Forbidden, code, detail, hint)
+    /// What is kept in a file of its own that only its owner reads.
+    #[derive(Debug)]
+    pub struct Kept {
+        what: &'static str,
+        codes: [&'static str; 4],
+        where_from: &'static str,
     }
+
+    /// The API's token.
+    const TOKEN: Kept = Kept {
+        what: "token",
+        codes: [
+            "token_unreadable",
+            "token_file_mode",
+            "token_invalid",
+            "token_unwritable",
+        ],
+        where_from: "Start the server once, or name the file with --token-file.",
+    };
+
+    impl Kept {
+        /// What the nodes of a cell share.
+        pub const MESH_SECRET: Kept = Kept {
+            what: "mesh secret",
+            codes: [
+                "mesh_secret_unreadable",
+                "mesh_secret_mode",
+                "mesh_secret_invalid",
+                "mesh_secret_unwritable",
+            ],
+            where_from: "Copy mesh-secret from the store's folder to it, or name that file with --mesh-secret.",
+        };
+
+        fn refuse(&self, code: usize, detail: String, hint: impl Into<String>) -> Refusal {
+            let code = self.codes.get(code).copied().unwrap_or("token_unreadable");
+            Refusal::new(RefusalKind::Forbidden, code, detail, hint)
+        }
+    }
+
+    const UNREADABLE: usize = 0;
+    const MODE: usize = 1;
+    const INVALID: usize = 2;
+    const UNWRITABLE: usize = 3;
 
     /// Reads the token in a file; a file that others may read is refused.
     ///
     /// # Errors
     /// It cannot be read, others may read it, or it holds no token.
     pub fn read_token(path: &Path) -> Result<String, Refusal> {
-        let shown = path.display();
+        read_kept(&TOKEN, path)
+    }
+
+    /// The same for what is kept likewise.
+    ///
+    /// # Errors
+    /// As `read_token`.
+    pub fn read_kept(kept: &Kept, path: &Path) -> Result<String, Refusal> {
+        let (what, shown) = (kept.what, path.display());
         let failed = |error: std::io::Error| {
-            let detail = format!("The token file {shown} cannot be read: {}.", plain(&error));
-            refuse(
-                "token_unreadable",
-                detail,
-                "Start the server once, or name the file with --token-file.",
-            )
+            let detail = format!("The {what} file {shown} cannot be read: {}.", plain(&error));
+            kept.refuse(UNREADABLE, detail, kept.where_from)
         };
         let file = File::open(path).map_err(failed)?;
         let meta = file.metadata().map_err(failed)?;
         if meta.mode() & 0o077 != 0 {
-            let detail = format!("The token file {shown} can be read by others.");
-            return Err(refuse("token_file_mode", detail, format!("Run: chmod 600 {shown}")));
+            let detail = format!("The {what} file {shown} can be read by others.");
+            return Err(kept.refuse(MODE, detail, format!("Run: chmod 600 {shown}")));
         }
         let mut text = String::new();
         file.take(TOKEN_FILE_BYTES_MAX)
@@ -110,12 +154,9 @@ mod file {
             .map_err(failed)?;
         let token = text.trim();
         if token.len() < 16 || !token.bytes().all(|b| b.is_ascii_graphic()) {
-            let detail = format!("The token file {shown} holds no token.");
-            return Err(refuse(
-                "token_invalid",
-                detail,
-                "Delete the file; the server makes a new one when it starts.",
-            ));
+            let detail = format!("The {what} file {shown} holds no {what}.");
+            let hint = "Delete the file; the server that makes it makes a new one when it starts.";
+            return Err(kept.refuse(INVALID, detail, hint));
         }
         Ok(token.to_owned())
     }
@@ -125,25 +166,22 @@ mod file {
     /// # Errors
     /// As `read_token`, or the file cannot be made.
     pub fn read_or_make_token(folder: &Path, chance: [u128; 2]) -> Result<String, Refusal> {
-        read_or_make(&folder.join(TOKEN_FILE), chance)
+        read_or_make(&TOKEN, &folder.join(TOKEN_FILE), chance)
     }
 
-    /// The same for a secret in this file.
+    /// The same for what is kept likewise, in this file.
     ///
     /// # Errors
     /// As `read_token`, or the file cannot be made.
-    pub fn read_or_make(path: &Path, chance: [u128; 2]) -> Result<String, Refusal> {
+    pub fn read_or_make(kept: &Kept, path: &Path, chance: [u128; 2]) -> Result<String, Refusal> {
+        let (what, shown) = (kept.what, path.display());
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let mut file = match made {
             Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return read_token(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return read_kept(kept, path),
             Err(error) => {
-                let detail = format!("The token file {} cannot be made: {}.", path.display(), plain(&error));
-                return Err(refuse(
-                    "token_unwritable",
-                    detail,
-                    "Check the rights of the data folder.",
-                ));
+                let detail = format!("The {what} file {shown} cannot be made: {}.", plain(&error));
+                return Err(kept.refuse(UNWRITABLE, detail, "Check the rights of the data folder."));
             }
         };
         let token = token_text(chance);
@@ -151,13 +189,9 @@ mod file {
             .write_all(format!("{token}\n").as_bytes())
             .and_then(|()| file.sync_all());
         written.map_err(|error| {
-            let detail = format!(
-                "The token file {} cannot be written: {}.",
-                path.display(),
-                plain(&error)
-            );
-            refuse(
-                "token_unwritable",
+            let detail = format!("The {what} file {shown} cannot be written: {}.", plain(&error));
+            kept.refuse(
+                UNWRITABLE,
                 detail,
                 "Check the disk; then delete the file and start again.",
             )

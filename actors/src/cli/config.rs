@@ -8,6 +8,7 @@ use super::output::{Column, Format, OutputArgs, cell, put, show_list};
 use super::settings::{FileArgs, Flags, Refused};
 use super::when::Times;
 use crate::config::mistake::put_place;
+use crate::config::part::check_api;
 use crate::config::schema::schema;
 use crate::config::table::FILE_VARIABLE;
 use crate::config::{Effective, Place, Preset, SETTINGS, Setting, Value};
@@ -78,7 +79,12 @@ fn written(done: Result<(), Failure>, format: Format) -> Exit {
 
 fn check(args: &CheckArgs, out: &mut dyn Write) -> Exit {
     let format = args.output.output;
-    let settings = match Flags::<false>::default().resolve(args.file.as_deref()) {
+    let resolved = Flags::<false>::default().resolve(args.file.as_deref());
+    let checked = resolved.and_then(|settings| {
+        let checked = check_api(&settings).map_err(|mistake| Refused::Mistakes(vec![mistake]));
+        checked.map(|()| settings)
+    });
+    let settings = match checked {
         Ok(settings) => settings,
         Err(refused) => return refused.tell(format),
     };

@@ -386,7 +386,7 @@ fn judge_server(facts: &Value, now: StoreTime) -> Vec<Finding> {
         match (yes("ready"), yes("draining")) {
             (true, false) => ok("server", "ready"),
             (_, true) => warn("server", "draining", "wait for its end, then start it again"),
-            _ => warn("server", "not ready", "see /readyz and its log"),
+            _ => warn("server", not_ready(facts), "see its log"),
         },
         match text("version") == env!("CARGO_PKG_VERSION") {
             true => ok("version", text("version")),
@@ -396,18 +396,7 @@ fn judge_server(facts: &Value, now: StoreTime) -> Vec<Finding> {
                 "use a command line of the server's version",
             ),
         },
-        ok(
-            "store",
-            format!(
-                "{} · cell {} · generation {} · {} shards · high water {} · chain {}",
-                text("engine"),
-                text("cell"),
-                text("generation"),
-                text("shards"),
-                text("high_water"),
-                text("chain").chars().take(16).collect::<String>()
-            ),
-        ),
+        ok("store", of_store(facts)),
     ];
     findings.push(judge_clock(&text("store_time"), yes("clock_doubt"), now));
     findings.push(judge_offset(facts));
@@ -428,6 +417,31 @@ fn judge_server(facts: &Value, now: StoreTime) -> Vec<Finding> {
         ),
     });
     findings
+}
+
+/// A node without the store knows of its sequence what it heard at its start, which says nothing now.
+fn of_store(facts: &Value) -> String {
+    let text = |key: &str| cell(facts, &[key]);
+    let (engine, shards) = (text("engine"), text("shards"));
+    let whose = format!("{engine} · cell {} · generation {}", text("cell"), text("generation"));
+    match engine.starts_with("remote") {
+        true => format!("{whose} · {shards} shards"),
+        false => {
+            let chain: String = text("chain").chars().take(16).collect();
+            let high_water = text("high_water");
+            format!("{whose} · {shards} shards · high water {high_water} · chain {chain}")
+        }
+    }
+}
+
+/// With the reasons that a server of this version gives.
+fn not_ready(facts: &Value) -> String {
+    let said = facts.get("reasons").and_then(Value::as_array);
+    let reasons: Vec<&str> = said.into_iter().flatten().filter_map(Value::as_str).collect();
+    match reasons.is_empty() {
+        true => "not ready".to_owned(),
+        false => format!("not ready: {}", reasons.join("; ")),
+    }
 }
 
 fn judge_clock(stated: &str, doubt: bool, now: StoreTime) -> Finding {

@@ -5,6 +5,7 @@
 
 use super::output::Format;
 use super::settings::{FileArgs, Flags, Refused};
+use crate::api::token::TokenDigest;
 use crate::config::part::{check_certificates, check_part, has_worker};
 use crate::config::{Effective, Mistake, table};
 use crate::mesh::MeshSecret;
@@ -69,6 +70,9 @@ fn into_serve(
         mesh_tls,
         mesh_secret: secret.map(|secret| MeshSecret::of(secret.reveal())),
         listen: settings.address(&table::API_LISTEN).expect(PRESET),
+        token: settings
+            .secret(&table::API_TOKEN)
+            .map(|secret| TokenDigest::of(secret.reveal())),
         node,
         targets: targets.allowing(settings.ranges(&table::ALLOW_ADDRESSES)),
         handlers,

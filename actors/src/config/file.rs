@@ -230,7 +230,11 @@ impl Reader {
     fn setting(&mut self, setting: &'static Setting, key: Range<usize>, value: &Spanned<DeValue<'_>>) {
         if matches!(setting.kind, Kind::Secret) {
             let detail = "A secret does not stand in the file.";
-            let hint = format!("Name its own file with {}_file, or set {}.", setting.path, setting.env);
+            let file = format!("{}_file", setting.path);
+            let hint = match SETTINGS.iter().any(|other| other.path == file) {
+                true => format!("Name its own file with {file}, or set {}.", setting.env),
+                false => format!("Leave it out, or set {}.", setting.env),
+            };
             return self.wrong(key, setting.path, Wrong::new("config_secret_in_file", detail, hint));
         }
         if let Some(read) = self.value(setting, &setting.kind, value) {

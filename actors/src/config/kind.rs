@@ -270,7 +270,7 @@ impl Kind {
             Kind::Name => "\"mail\"".to_owned(),
             Kind::Word(known) => format!("\"{}\"", known.first().map_or("", |(word, _)| *word)),
             Kind::Range => "\"10.1.0.0/16\"".to_owned(),
-            Kind::Secret => "the file mesh-secret".to_owned(),
+            Kind::Secret => "0123456789abcdef".to_owned(),
             Kind::List(one) => format!("[{}]", one.example()),
         }
     }

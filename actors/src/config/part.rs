@@ -6,9 +6,11 @@ use super::kind::Kind;
 use super::mistake::{Mistake, Place, Wrong};
 use super::resolve::Effective;
 use super::table::{
-    DATA, DATA_DEFAULT, MESH_ADVERTISE, MESH_CA, MESH_CERT, MESH_KEY, MESH_LISTEN, MESH_SECRET_FILE, MESH_SHARD_LEASE,
+    API_LISTEN, DATA, DATA_DEFAULT, MESH_ADVERTISE, MESH_CA, MESH_CERT, MESH_KEY, MESH_LISTEN, MESH_SECRET_FILE,
+    MESH_SHARD_LEASE,
     MESH_STORE_AT, ROLES, Setting,
 };
+use crate::api::guard::check_listen;
 use crate::mesh::tls::TlsFiles;
 use crate::process::roles::SECRET_FILE;
 use crate::process::serve::{MeshPlace, Part};
@@ -130,6 +132,23 @@ pub fn check_certificates(settings: &Effective) -> Result<Option<TlsFiles>, Mist
     }
 }
 
+/// Whether the API would listen where it is told to; a start finds out itself, and has a code of its own for it.
+///
+/// # Errors
+/// The address is not loopback.
+pub fn check_api(settings: &Effective) -> Result<(), Mistake> {
+    let Some(listen) = settings.address(&API_LISTEN) else {
+        return Ok(());
+    };
+    check_listen(listen).map_err(|refusal| {
+        mistake(
+            settings,
+            &API_LISTEN,
+            Wrong::new(refusal.code, refusal.detail, refusal.hint),
+        )
+    })
+}
+
 fn mistake(settings: &Effective, setting: &Setting, wrong: Wrong) -> Mistake {
     let place = settings.place(setting).clone();
     Mistake {
@@ -162,18 +181,38 @@ fn part_of(settings: &Effective) -> Result<Part, Mistake> {
             Ok(Part::WithoutStore(address.to_owned(), secret_file(settings), place))
         }
         (["worker"], None, Some(address)) => Ok(Part::Worker(address.to_owned(), secret_file(settings))),
-        (["worker"], Some(_), _) => Err(wrong(
+        (["worker"], Some(_), _) => Err(unwanted(
             settings,
             &MESH_LISTEN,
             "A node that only works reaches the others, and is not reached by them.",
+        )),
+        (["store"], _, Some(_)) => Err(unwanted(
+            settings,
+            &MESH_STORE_AT,
+            "A process with the store role has the store itself.",
         )),
         (roles, None, None) if roles == WITHOUT_STORE || roles == WITHOUT_WORK || roles == ["worker"] => Err(wrong(
             settings,
             &MESH_STORE_AT,
             "These roles need a store on another node.",
         )),
+        (roles, ..) if !is_a_part(roles) => {
+            let detail = format!("There is no process with the roles {} and no others.", roles.join(", "));
+            Err(wrong(settings, &ROLES, &detail))
+        }
         _ => Err(wrong(settings, &ROLES, "These roles and addresses do not go together.")),
     }
+}
+
+/// Whether a process may have just these roles, sorted.
+fn is_a_part(roles: &[&str]) -> bool {
+    roles == WITHOUT_STORE || roles == WITHOUT_WORK || matches!(roles, ["all"] | ["store"] | ["worker"])
+}
+
+/// Told where it was said.
+fn unwanted(settings: &Effective, setting: &Setting, detail: &str) -> Mistake {
+    let hint = format!("Leave {} out.", settings.place(setting).name_of(setting));
+    mistake(settings, setting, Wrong::new("roles_invalid", detail, hint))
 }
 
 fn secret_file(settings: &Effective) -> PathBuf {

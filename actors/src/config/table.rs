@@ -142,6 +142,11 @@ settings! {
         "api.listen", "FENCEPOST_LISTEN", Kind::Address, Preset::Text("127.0.0.1:4480"),
         "Where the API listens; loopback only",
     ).flag("listen", "ADDRESS");
+    /// The API's token itself.
+    API_TOKEN = Setting::new(
+        "api.token", "FENCEPOST_API_TOKEN", Kind::Secret, Preset::Unset("the file token in the folder"),
+        "What clients show, itself; only from the environment, and never shown. It wins over the file token in the folder",
+    ).serve_only();
     /// Where the store listens for nodes.
     MESH_LISTEN = Setting::new(
         "mesh.listen", "FENCEPOST_MESH_LISTEN", Kind::Address, Preset::Unset("a free port; none in a process with all roles"),

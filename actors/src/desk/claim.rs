@@ -165,6 +165,7 @@ impl Desk {
             id: id.clone(),
             config,
             trust: self.parts.trust.clone(),
+            lease: self.parts.lease,
             ways: self.parts.ways.clone(),
         };
         let address = start_on(&self.parts.lane, move || WorkerActor::new(parts)).await?;

@@ -217,11 +217,20 @@ impl NodeGateway {
 
     /// Asks every shard how it is; true when all of this node are open, and all others have an owner.
     pub async fn probe_shards(&self) -> bool {
+        self.probe_for(|probe| probe.open).await
+    }
+
+    /// The same, where a shard that is kept shut counts too.
+    pub(crate) async fn probe_settled(&self) -> bool {
+        self.probe_for(|probe| probe.open || probe.is_kept_shut()).await
+    }
+
+    async fn probe_for(&self, is_fine: impl Fn(&ShardProbe) -> bool) -> bool {
         let probes = self.ask_shards().await;
-        let is_open = |number: usize| probes.get(number).is_some_and(|probe| probe.open);
+        let is_fine = |number: usize| probes.get(number).is_some_and(&is_fine);
         let open = match &self.owners {
-            None => (0..probes.len()).all(is_open),
-            Some(owners) => owners.is_settled(is_open),
+            None => (0..probes.len()).all(is_fine),
+            Some(owners) => owners.is_settled(is_fine),
         };
         *self.probes.lock().unwrap_or_else(PoisonError::into_inner) = probes;
         open
@@ -263,8 +272,7 @@ impl NodeGateway {
     /// Whether every shard's actor answered when it was last looked at, which is every second.
     #[cfg(not(madsim))]
     pub(crate) fn shards_answer(&self) -> bool {
-        let silent = ShardProbe::silent();
-        self.last_probes().iter().all(|probe| probe.refused != silent.refused)
+        self.last_probes().iter().all(|probe| !probe.is_silent())
     }
 
     pub(crate) async fn pause(&self) {

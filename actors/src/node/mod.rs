@@ -354,6 +354,7 @@ impl Node {
             id: self.worker_id.clone(),
             config: self.config.worker(slots, self.gateway.map),
             trust: self.gateway.trust.clone(),
+            lease: self.config.lease,
             ways: self.ways.clone(),
         };
         let lane = self.parts.lanes.last().ok_or_else(lane_gone)?;
@@ -366,6 +367,19 @@ impl Node {
     /// Waits until every shard is open, replayed and audited, and steps.
     pub async fn ready(&self) {
         while !self.gateway.probe_shards().await {
+            self.gateway.pause().await;
+        }
+        self.gateway.set_started();
+    }
+
+    /// Waits until the start is over: every shard is open, or is kept shut for a reason that `/readyz` names; at the
+    /// latest after `most`, if the store answers then. A shard that stays shut is no reason to start the node anew.
+    pub async fn started(&self, most: Span) {
+        let by = self.parts.clock.mono() + most;
+        while !self.gateway.probe_settled().await {
+            if self.parts.clock.mono() >= by && self.gateway.hears_store() {
+                break;
+            }
             self.gateway.pause().await;
         }
         self.gateway.set_started();

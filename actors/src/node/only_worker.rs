@@ -70,6 +70,7 @@ pub async fn join_as_worker(
         id: WorkerId::of_start(config.name.clone(), draw_u64(&*parts.chance)),
         config: config.worker(config.slots, map),
         trust: ClockWatch::new(parts.clock.clone(), config.clock_offset_max),
+        lease: config.lease,
         ways: Ways::new(Vec::new(), Some(Far { owners, router, orders })),
     };
     let started = start_on(&parts.lane, move || WorkerActor::new(worker)).await;

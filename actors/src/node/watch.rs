@@ -31,6 +31,15 @@ pub(super) fn watch(gateway: &Arc<NodeGateway>, notes: Arc<dyn Notes>) {
 }
 
 impl NodeGateway {
+    /// The same in one line, for a service manager.
+    #[cfg(not(madsim))]
+    pub(crate) fn state_in_words(&self) -> String {
+        match self.why_not_ready() {
+            reasons if reasons.is_empty() => "ready".to_owned(),
+            reasons => reasons.join("; "),
+        }
+    }
+
     /// Why the node is not ready, for people; empty when it is.
     pub(super) fn why_not_ready(&self) -> Vec<String> {
         if self.is_draining() {

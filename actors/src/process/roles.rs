@@ -3,7 +3,7 @@
 //! Owns: serving the store to other nodes, and finding it from one that has none. Must never: write
 //! anything before the store has answered. Next: `serve.rs`, `../mesh/`.
 
-use crate::api::token::{read_or_make, read_token};
+use crate::api::token::{Kept, read_kept, read_or_make};
 use crate::chance::{Chance, SharedChance, draw_holder, draw_u64};
 use crate::clock::SharedClock;
 use crate::cluster::board::{BoardService, board_over};
@@ -19,7 +19,7 @@ use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
 use crate::net::rt;
 use crate::node::only_worker::{OnlyWorkerParts, join_as_worker};
 use crate::node::{Neighbours, NodeConfig};
-use crate::process::notify::Manager;
+use crate::process::notify::{Manager, waits_for};
 use crate::process::say::say;
 use crate::process::serve::{Refused, node_ends};
 use crate::process::signals::Signals;
@@ -87,18 +87,16 @@ pub const SECRET_FILE: &str = "mesh-secret";
 /// The secret of a store's folder, made at the first start.
 pub(super) fn make_secret(folder: &Path, chance: &dyn Chance) -> Result<MeshSecret, Refused> {
     let drawn = [draw_holder(chance).0, draw_holder(chance).0];
-    let read = read_or_make(&folder.join(SECRET_FILE), drawn);
+    let read = read_or_make(&Kept::MESH_SECRET, &folder.join(SECRET_FILE), drawn);
     let text = read.map_err(|refusal| Refused::of(exit::STORE_REFUSED, &refusal))?;
     Ok(MeshSecret::of(&text))
 }
 
 /// The secret that a node without a store was given.
 pub(super) fn read_secret(file: &Path) -> Result<MeshSecret, Refused> {
-    let read = read_token(file).map_err(|refusal| {
-        let hint = format!("copy {SECRET_FILE} from the store's folder to it, or name that file with --mesh-secret");
-        Refused::new(exit::STORE_REFUSED, format!("{refusal}: {hint}"))
-    })?;
-    Ok(MeshSecret::of(&read))
+    let read = read_kept(&Kept::MESH_SECRET, file);
+    let text = read.map_err(|refusal| Refused::of(exit::STORE_REFUSED, &refusal))?;
+    Ok(MeshSecret::of(&text))
 }
 
 /// Where this node listens for others.
@@ -165,6 +163,7 @@ pub(super) async fn reach_store(
     let told = advertise.unwrap_or_else(|| listener.address().to_string());
     tracing::info!(address = %listener.address(), told, "listens for other nodes");
     let mut is_told = false;
+    let _waiting = waits_for(&connections.clock, || format!("waiting for the store at {address}"));
     loop {
         let asked = match select(Box::pin(store.ask_facts()), Box::pin(signals.next())).await {
             Either::Left((asked, _)) => asked,
@@ -226,11 +225,15 @@ pub(super) async fn serve_worker(
         fatal: Arc::new(|why: Ending| node_ends(&why)),
     };
     say(&format!("waiting for the cell whose store is at {address}"));
+    let waiting = waits_for(&connections.clock, || {
+        format!("waiting for the cell whose store is at {address}")
+    });
     let joining = Box::pin(join_as_worker(config, working, neighbours));
     let worker = match select(joining, Box::pin(signals.next())).await {
         Either::Left((joined, _)) => joined.map_err(|error| Refused::new(exit::STORE_REFUSED, error))?,
         Either::Right(((), _)) => return Ok(()),
     };
+    drop(waiting);
     say(&format!(
         "fencepost {} worker {node} for the cell whose store is at {address}",
         env!("CARGO_PKG_VERSION")

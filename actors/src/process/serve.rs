@@ -13,7 +13,7 @@ use crate::mesh::{MeshSecret, Roles};
 use crate::node::notes::Notes;
 use crate::node::{Neighbours, Node, NodeConfig, NodeParts, join_node, run_node};
 use crate::problem::plain;
-use crate::process::notify::Manager;
+use crate::process::notify::{Manager, waits_for};
 use crate::process::roles::{self, Connections};
 use crate::process::say::say;
 use crate::process::signals::Signals;
@@ -24,7 +24,7 @@ use crate::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
 use crate::telemetry::console::ConsoleNotes;
 use crate::telemetry::logging::{self, LogFormat, LogNotes};
 use crate::telemetry::metrics::{self, MetricNotes};
-use fencepost_core::limits::{HTTP_STOP_MS, STOP_START_MS};
+use fencepost_core::limits::{HTTP_STOP_MS, SERVICE_READY_MS, STOP_START_MS};
 use fencepost_core::refusal::Refusal;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fencepost_storage::fjall_store::{FjallStore, NewStore, Options, glance};
@@ -49,6 +49,8 @@ pub struct ServeOptions {
     pub mesh_secret: Option<MeshSecret>,
     /// Where the API listens; loopback only.
     pub listen: SocketAddr,
+    /// What clients show, where the environment names it; else it is in a file.
+    pub token: Option<TokenDigest>,
     /// Settings of the node.
     pub node: NodeConfig,
     /// What targets may do.
@@ -67,6 +69,9 @@ pub struct ServeOptions {
 
 /// How long a start that was told to stop may go on; by then its store is away, and so is all it began.
 const STOP_START_MAX: Span = Span::from_millis(STOP_START_MS);
+
+/// A node that serves is called ready by then, whatever its shards are at.
+const READY_MAX: Span = Span::from_millis(SERVICE_READY_MS);
 
 /// Which roles a process has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,11 +225,13 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     make_token_folder(&options)?;
     // It waits for as long as the store is away; a signal is heard meanwhile.
     let reached = (opened.store, opened.cell, opened.neighbours);
+    let waiting = waits_for(&clock, || "waiting for the store".to_owned());
     let starting = Box::pin(start_node(&options, reached, clock.clone(), chance.clone()));
     let node = match select(starting, Box::pin(signals.next())).await {
         Either::Left((node, _)) => node?,
         Either::Right(((), starting)) => return stop_starting(starting, &clock).await,
     };
+    drop(waiting);
     let (tell_stop, stop) = watch::channel(false);
     let api = make_api(&options, listening, &node, render, &*chance)?;
     let (tell_served, served) = tokio::sync::oneshot::channel();
@@ -237,6 +244,8 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
     if let Some(manager) = &manager {
         let gateway = node.gateway.clone();
         manager.feed(clock.clone(), move || gateway.shards_answer());
+        let gateway = node.gateway.clone();
+        manager.follow(clock.clone(), move || gateway.state_in_words());
     }
     let becoming = Box::pin(become_ready(&options, &node, address, manager.as_ref()));
     let is_early = matches!(select(becoming, Box::pin(signals.next())).await, Either::Right(_));
@@ -322,7 +331,7 @@ fn say_draining(most: Span) {
 }
 
 async fn become_ready(options: &ServeOptions, node: &Node, address: SocketAddr, manager: Option<&Manager>) {
-    node.ready().await;
+    node.started(READY_MAX).await;
     if let Some(manager) = manager {
         manager.ready();
     }
@@ -431,34 +440,40 @@ fn make_api(
     chance: &dyn Chance,
 ) -> Result<ApiServer, Refused> {
     let draw = || (u128::from(draw_u64(chance)) << 64) | u128::from(draw_u64(chance));
-    let token = match &options.folder {
-        Some(folder) => read_or_make_token(folder, [draw(), draw()])
+    let token = match (&options.token, &options.folder) {
+        (Some(given), _) => given.clone(),
+        (None, Some(folder)) => read_or_make_token(folder, [draw(), draw()])
+            .map(|token| TokenDigest::of(&token))
             .map_err(|refusal| Refused::of(exit::STORE_REFUSED, &refusal))?,
-        None => token_text([draw(), draw()]),
+        (None, None) => {
+            let token = token_text([draw(), draw()]);
+            say(&format!("token: {token} (in memory; put it into FENCEPOST_TOKEN)"));
+            TokenDigest::of(&token)
+        }
     };
     let config = ApiConfig {
         listen: options.listen,
         host_names: Vec::new(),
-        token: TokenDigest::of(&token),
+        token,
         targets: options.targets.clone(),
         limits: HttpLimits::default(),
         metrics: Some(render),
     };
     let gateway: Arc<dyn Gateway> = node.gateway.clone();
-    if options.folder.is_none() {
-        say(&format!("token: {token} (in memory; put it into FENCEPOST_TOKEN)"));
-    }
     Ok(listening.into_server(config, gateway))
 }
 
 fn announce(options: &ServeOptions, address: SocketAddr) {
     say(&format!("fencepost {} on http://{address}", env!("CARGO_PKG_VERSION")));
     if let Some(folder) = &options.folder {
-        let token = folder.join("token");
+        let token = match &options.token {
+            Some(_) => "from the environment".to_owned(),
+            None => folder.join("token").display().to_string(),
+        };
         match &options.part {
-            Part::WithoutStore(address, ..) => say(&format!("store: at {address} · token: {}", token.display())),
+            Part::WithoutStore(address, ..) => say(&format!("store: at {address} · token: {token}")),
             Part::Whole | Part::Store(..) | Part::Worker(..) => {
-                say(&format!("store: {} · token: {}", folder.display(), token.display()));
+                say(&format!("store: {} · token: {token}", folder.display()));
             }
         }
     }

@@ -65,6 +65,16 @@ impl ShardProbe {
             ..ShardProbe::default()
         }
     }
+
+    /// Whether it did not answer.
+    pub fn is_silent(&self) -> bool {
+        self.refused == ShardProbe::silent().refused
+    }
+
+    /// Whether it is shut for a reason that does not pass by itself.
+    pub fn is_kept_shut(&self) -> bool {
+        !self.open && self.refused.is_some() && !self.is_silent()
+    }
 }
 
 /// What a worker tells a shard: the sending half of `WorkerEffect`.

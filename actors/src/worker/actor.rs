@@ -13,6 +13,7 @@ use crate::worker::ended::{End, EndedRuns, Ends};
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, StreamHandler, WrapFuture,
 };
+use fencepost_core::duration;
 use fencepost_core::ids::{JobId, ShardId, Token, WorkerId};
 use fencepost_core::job::{Job, Origin};
 use fencepost_core::lease_manager::io::Grant;
@@ -36,6 +37,8 @@ pub struct WorkerParts {
     pub config: WorkerConfig,
     /// What is known of this node's clock: without trust nothing is asked for.
     pub trust: Arc<ClockWatch>,
+    /// Length of the leases that this node grants; owners elsewhere are to grant the same.
+    pub lease: Span,
     /// The ways to the owners of shards.
     pub ways: Ways,
 }
@@ -67,6 +70,9 @@ pub struct WorkerActor {
     /// As the machine was told last.
     holds_back: bool,
     steps: u64,
+    /// Another length of leases than this node's, as seen last.
+    other_lease: Option<Span>,
+    has_told_lease: bool,
 }
 
 impl WorkerActor {
@@ -83,7 +89,30 @@ impl WorkerActor {
             drained: Vec::new(),
             holds_back: false,
             steps: 0,
+            other_lease: None,
+            has_told_lease: false,
         }
+    }
+
+    /// Says once that an owner's setting is another: nothing breaks by it, but neither setting is what holds. A
+    /// shorter length may be what is left of a grant that is told again, and is another each time then.
+    fn compare_lease(&mut self, grants: &[Grant]) {
+        let own = self.parts.lease;
+        let Some(other) = grants.first().map(|grant| grant.length).filter(|other| *other != own) else {
+            return;
+        };
+        let was_seen = self.other_lease.replace(other) == Some(other);
+        if self.has_told_lease || !(was_seen || other > own) {
+            return;
+        }
+        self.has_told_lease = true;
+        let (here, there) = (duration::format(own), duration::format(other));
+        tracing::warn!(
+            here,
+            there,
+            "an owner of shards grants leases of another length than this node's: set worker.lease (--lease) the same \
+             on every node of the cell"
+        );
     }
 
     fn step(&mut self, input: WorkerInput, ctx: &mut Context<WorkerActor>) {
@@ -247,6 +276,9 @@ impl Handler<ToWorker> for WorkerActor {
             ToWorker::Input(input) => {
                 if let WorkerInput::Recorded { items, .. } = &input {
                     self.parts.runner.note_recorded(items);
+                }
+                if let WorkerInput::Granted { grants, .. } = &input {
+                    self.compare_lease(grants);
                 }
                 self.step(input, ctx);
             }

@@ -281,3 +281,63 @@ fn the_schema_is_one_and_names_every_setting() {
         "{out}"
     );
 }
+
+#[test]
+fn roles_that_make_no_process_are_refused_with_those_that_do() {
+    let folder = folder_with("");
+    for roles in [
+        "coordinator",
+        "gateway",
+        "scheduler",
+        "gateway,coordinator",
+        "store,scheduler",
+        "all,worker",
+    ] {
+        let given = [("FENCEPOST_ROLES", roles), ("FENCEPOST_STORE_AT", "127.0.0.1:1")];
+        let (code, _, err) = run(folder.path(), &["config", "check"], &given);
+        assert_eq!(code, 8, "{roles}: {err}");
+        assert!(err.contains("There is no process with the roles"), "{roles}: {err}");
+        assert!(
+            err.contains("scheduler,gateway,coordinator, with worker or without"),
+            "{err}"
+        );
+    }
+    for roles in [
+        "scheduler,gateway,coordinator",
+        "coordinator,gateway,scheduler,worker",
+        "worker",
+    ] {
+        let given = [("FENCEPOST_ROLES", roles), ("FENCEPOST_STORE_AT", "127.0.0.1:1")];
+        assert_eq!(run(folder.path(), &["config", "check"], &given).0, 0, "{roles}");
+    }
+}
+
+#[test]
+fn an_address_that_a_process_does_not_need_is_to_be_left_out() {
+    let worker = "roles = [\"worker\"]\n[mesh]\nlisten = \"127.0.0.1:1\"\nstore_at = \"127.0.0.1:2\"\n";
+    let store = "roles = [\"store\"]\n[mesh]\nlisten = \"127.0.0.1:1\"\nstore_at = \"127.0.0.1:2\"\n";
+    for (file, place, name) in [
+        (worker, "f.toml:3:1", "mesh.listen"),
+        (store, "f.toml:4:1", "mesh.store_at"),
+    ] {
+        let folder = folder_with(file);
+        let (code, _, err) = run(folder.path(), &["config", "check", "f.toml"], &[]);
+        assert_eq!(code, 8, "{err}");
+        assert!(
+            err.contains(place) && err.contains(&format!("hint: Leave {name} out.")),
+            "{err}"
+        );
+    }
+}
+
+#[test]
+fn an_api_beyond_loopback_is_found_before_the_start() {
+    let folder = folder_with("[api]\nlisten = \"0.0.0.0:4480\"\n");
+    let (code, _, err) = run(folder.path(), &["config", "check", "f.toml"], &[]);
+    assert_eq!(code, 8, "{err}");
+    assert!(
+        err.contains("f.toml:2:1") && err.contains("listen_not_loopback"),
+        "{err}"
+    );
+    assert!(err.contains("proxy with TLS"), "{err}");
+}

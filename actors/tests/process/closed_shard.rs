@@ -91,7 +91,7 @@ fn plan_with_newer_zone_data(folder: &Path) {
 }
 
 /// Makes jobs until one of them, in a shard that is open, has run.
-fn runs_a_job(api: &mut Api) {
+pub fn runs_a_job(api: &mut Api) {
     let body = json!({"target": {"type": "handler", "name": "noop"}});
     let id = until("an open shard", || {
         let made = api.call("POST", "/v1/jobs", &[], Some(&body)).ok()?;
@@ -101,8 +101,8 @@ fn runs_a_job(api: &mut Api) {
     assert_eq!(job["state"], "succeeded", "{job}");
 }
 
-#[test]
-fn f22_newer_zone_data_closes_its_shard_only_and_a_stop_is_heard_all_the_same() {
+/// A server that is down, with a schedule whose shard this build does not open.
+pub fn place_with_a_shut_shard() -> Place {
     let mut place = Place::new(&[]);
     let mut server = place.start();
     let schedule =
@@ -111,7 +111,12 @@ fn f22_newer_zone_data_closes_its_shard_only_and_a_stop_is_heard_all_the_same() 
     server.terminate();
     assert_eq!(server.exit_code(), Some(0), "{}", server.said());
     plan_with_newer_zone_data(&place.data());
+    place
+}
 
+#[test]
+fn f22_newer_zone_data_closes_its_shard_only_and_a_stop_is_heard_all_the_same() {
+    let mut place = place_with_a_shut_shard();
     let mut server = place.spawn();
     until("somebody who listens", || {
         server.api().call("GET", "/livez", &[], None).ok().map(drop)

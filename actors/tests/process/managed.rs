@@ -2,10 +2,13 @@
 //!
 //! Owns: `deploy/` as far as it can be tried here. Next: `../../src/process/notify.rs`, `../../src/process/init.rs`.
 
+use crate::closed_shard::{place_with_a_shut_shard, runs_a_job};
 use crate::pace::{until, until_true};
 use crate::server::{Place, Server};
+use fencepost_core::limits::SERVICE_READY_MS;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,23 +25,39 @@ fn is_there(program: &str) -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-/// A server that is told of a manager, and the manager's end of the socket, which lies in the folder.
-fn managed(variables: &[&str]) -> (tempfile::TempDir, UnixDatagram, Server) {
+/// A manager's end of its socket, which lies in the folder, and what names it to a server.
+fn manager() -> (tempfile::TempDir, UnixDatagram, String) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("notify");
     let manager = UnixDatagram::bind(&socket).unwrap();
     manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let named = format!("NOTIFY_SOCKET={}", socket.display());
+    (folder, manager, named)
+}
+
+/// A server that is told of a manager.
+fn managed(variables: &[&str]) -> (tempfile::TempDir, UnixDatagram, Server) {
+    let (folder, manager, named) = manager();
     let words = [&["env", &named], variables].concat();
     let server = Place::new(&[]).started_by(&words).start();
     (folder, manager, server)
 }
 
 /// The next word that the manager is told.
-fn hear(manager: &UnixDatagram) -> String {
-    let mut word = [0; 256];
+fn hear_all(manager: &UnixDatagram) -> String {
+    let mut word = [0; 1_024];
     let length = manager.recv(&mut word).expect("a word within the time-out");
     String::from_utf8_lossy(&word[..length]).into_owned()
+}
+
+/// The same without words for people.
+fn hear(manager: &UnixDatagram) -> String {
+    loop {
+        let word = hear_all(manager);
+        if !word.starts_with("STATUS=") {
+            return word;
+        }
+    }
 }
 
 #[test]
@@ -58,6 +77,49 @@ fn signs_of_life_for_another_process_are_not_given() {
     let (_folder, manager, mut server) = managed(&["WATCHDOG_USEC=1000", "WATCHDOG_PID=1"]);
     assert_eq!(server.stop(), Some(0));
     assert_eq!([hear(&manager), hear(&manager)], ["READY=1", "STOPPING=1"]);
+}
+
+#[test]
+fn a_shard_that_stays_shut_is_told_and_keeps_no_node_from_being_ready() {
+    let (_folder, manager, named) = manager();
+    let mut place = place_with_a_shut_shard().started_by(&["env", &named]);
+    let mut server = place.spawn();
+    let mut heard = Vec::new();
+    let is_told = |word: &String| word.starts_with("STATUS=15 of 16 shards are open; shard ");
+    while !(heard.iter().any(|word| word == "READY=1") && heard.iter().any(is_told)) {
+        heard.push(hear_all(&manager));
+    }
+    assert!(server.said().contains(" on http://"), "{}", server.said());
+    let mut api = server.api();
+    runs_a_job(&mut api);
+    let answer = api.get("/readyz");
+    assert_eq!(answer.status, 503, "the shard is still shut: {}", answer.body);
+    let reasons = &api.get("/v1/facts").expect(200)["reasons"];
+    assert_eq!(*reasons, answer.body["reasons"], "doctor says so too");
+    assert_eq!(server.stop(), Some(0), "{}", server.said());
+}
+
+#[test]
+fn a_node_that_waits_for_its_store_asks_the_manager_for_time() {
+    let (folder, manager, named) = manager();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = nobody.local_addr().unwrap().to_string();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "0123456789abcdef").unwrap();
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let secret = secret.display().to_string();
+    for roles in [crate::split::ROLES, "worker"] {
+        let words = ["--roles", roles, "--store-at", &at, "--mesh-secret", &secret];
+        let mut place = Place::new(&words).started_by(&["env", &named]);
+        let mut server = place.spawn();
+        let word = hear_all(&manager);
+        assert!(
+            word.starts_with("STATUS=waiting for the ") && word.contains(&at),
+            "{word}"
+        );
+        assert!(word.contains("\nEXTEND_TIMEOUT_USEC=30000000"), "{word}");
+        assert_eq!(server.stop(), Some(0), "{}", server.said());
+    }
 }
 
 /// Children of a process.
@@ -132,6 +194,12 @@ fn the_unit_is_sound() {
     ] {
         assert!(unit.lines().any(|found| found == line), "{line}");
     }
+    let start = unit.lines().find_map(|line| line.strip_prefix("TimeoutStartSec="));
+    let start: u64 = start.unwrap().parse().unwrap();
+    assert!(
+        start * 1_000 > 2 * SERVICE_READY_MS,
+        "it is ready long before it is given up"
+    );
     if !is_there("systemd-analyze") {
         return println!("not run: systemd-analyze is not there");
     }

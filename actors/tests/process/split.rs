@@ -8,7 +8,7 @@ use crate::certs::secured;
 use crate::pace::{self, until, until_true};
 use crate::server::{Place, Server};
 use crate::sink::{Guarded, Say, Sink};
-use fencepost::api::token::read_or_make;
+use fencepost::api::token::{Kept, read_or_make};
 use fencepost::chance::SystemChance;
 use fencepost::clock::{SharedClock, SystemClock};
 use fencepost::guard::Answer;
@@ -401,7 +401,9 @@ pub fn serve_here(
 fn a_node_that_starts_while_its_store_is_mute_stops_when_it_is_told_to() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("mesh-secret");
-    let (at, calls) = mute_store(MeshSecret::of(&read_or_make(&secret, [1, 2]).unwrap()));
+    let (at, calls) = mute_store(MeshSecret::of(
+        &read_or_make(&Kept::MESH_SECRET, &secret, [1, 2]).unwrap(),
+    ));
     let (at, secret) = (at.to_string(), secret.display().to_string());
     let mut place = Place::new(&["--roles", ROLES, "--store-at", &at, "--mesh-secret", &secret]);
     let mut server = place.spawn();

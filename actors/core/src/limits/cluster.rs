@@ -68,5 +68,12 @@ pub const CELL_JOIN_TRIES_MAX: u32 = 20;
 pub const STORE_START_PAUSE_MS: u64 = 200;
 /// How long a start that was told to stop may go on; by then its store is away, and so is all it began.
 pub const STOP_START_MS: u64 = 2_000;
+/// How long a node that serves waits for shards that are not open yet before it tells a service manager that it is
+/// ready; one that is kept shut is not waited for.
+pub const SERVICE_READY_MS: u64 = 120_000;
+/// Pause between two looks at what a service manager is told of a node's state.
+pub const SERVICE_STATUS_MS: u64 = 1_000;
+/// How much time a start that waits for another node asks a service manager for, again and again.
+pub const SERVICE_WAIT_MS: u64 = 30_000;
 /// Intervals between posts in a session at least, and between two reads of the assignments that nobody told of.
 pub const BOARD_POSTS_PER_SESSION: u64 = 5;

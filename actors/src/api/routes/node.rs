@@ -68,6 +68,8 @@ pub struct FactsAnswer {
     pub quarantined: u64,
     /// The node takes requests.
     pub ready: bool,
+    /// Why it is not ready, for people.
+    pub reasons: Vec<String>,
     /// It is shutting down.
     pub draining: bool,
     /// Command targets are allowed.
@@ -192,6 +194,7 @@ pub async fn facts(State(shared): State<Arc<Shared>>, params: Params) -> Result<
         schedules: facts.schedules,
         quarantined: facts.quarantined,
         ready: health.ready,
+        reasons: health.reasons,
         draining: health.draining,
         commands: shared.targets.commands,
     }))
