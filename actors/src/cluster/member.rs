@@ -245,8 +245,9 @@ impl Running {
             Ok(BoardAnswer::NameTaken) if self.was_there && !self.has_left => {
                 return (self.parts.fatal)(Ending::NameTaken);
             }
-            Ok(BoardAnswer::NameTaken) => "another process of this node's name is there, or was until now".to_owned(),
-            Ok(BoardAnswer::Old | BoardAnswer::Left | BoardAnswer::NotUnderstood) => "not taken".to_owned(),
+            Ok(
+                refused @ (BoardAnswer::NameTaken | BoardAnswer::Old | BoardAnswer::Left | BoardAnswer::NotUnderstood),
+            ) => refused.why_not(),
             Err(why) => why,
         };
         if self.refusal.as_ref() != Some(&why) {

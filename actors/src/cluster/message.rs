@@ -48,6 +48,24 @@ pub enum BoardAnswer {
     NotUnderstood,
 }
 
+impl BoardAnswer {
+    /// Why a post was not taken, with the next step.
+    pub(super) fn why_not(&self) -> String {
+        match self {
+            BoardAnswer::NameTaken => {
+                "another process of this node's name is there, or was until now: it is waited for; give each process a \
+                 --node name (and a certificate) of its own"
+            }
+            BoardAnswer::NotUnderstood => {
+                "the process with the store does not understand this node: see that both are of one version, or upgrade \
+                 one version at a time"
+            }
+            BoardAnswer::Taken(_) | BoardAnswer::Old | BoardAnswer::Left => "a later word of this node was there first",
+        }
+        .to_owned()
+    }
+}
+
 impl BoardCall {
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {

@@ -139,8 +139,9 @@ impl Running {
                 (self.parts.fatal)(Ending::NameTaken);
                 return false;
             }
-            Ok(BoardAnswer::NameTaken) => "another process of this node's name is there, or was until now".to_owned(),
-            Ok(BoardAnswer::Old | BoardAnswer::Left | BoardAnswer::NotUnderstood) => "not taken".to_owned(),
+            Ok(
+                refused @ (BoardAnswer::NameTaken | BoardAnswer::Old | BoardAnswer::Left | BoardAnswer::NotUnderstood),
+            ) => refused.why_not(),
             Err(why) => why,
         };
         if self.refusal.as_ref() != Some(&why) {

@@ -34,6 +34,8 @@ pub struct Owners {
 #[derive(Debug, Default)]
 struct Table {
     rows: Vec<Option<Assigned>>,
+    /// Which start of the board spoke last.
+    board: Option<u64>,
     addresses: BTreeMap<Name, Arc<str>>,
 }
 
@@ -148,8 +150,19 @@ impl Table {
             .extend(reachable.map(|session| (session.node.clone(), session.address.clone())));
     }
 
-    /// The newest version that is held or claimed counts; what nobody speaks for stays as it was.
+    /// The newest version that is held or claimed counts; what nobody speaks for stays as it was. Versions count
+    /// among those of one start of the board: with another one the store may be a restored one, whose versions go
+    /// on from the backup (F11).
     fn learn_holds(&mut self, view: &BoardView) {
+        if self
+            .board
+            .replace(view.board)
+            .is_some_and(|before| before != view.board)
+        {
+            for row in self.rows.iter_mut().flatten() {
+                row.version = 0;
+            }
+        }
         for session in &view.sessions {
             let count = session.shards.len();
             if self.rows.len() < count {
@@ -232,6 +245,24 @@ mod tests {
             "b is gone, and nobody else has it"
         );
         assert_eq!(owners.owned_by(&name("a")), [ShardId(0)]);
+    }
+
+    #[test]
+    fn f11_owners_of_a_restored_cell_are_believed_although_their_versions_are_older() {
+        let owners = Owners::new(name("w"));
+        owners.learn_board(&view(false, vec![session("a", &[(9, Hold::Held), (9, Hold::Held)])]));
+        let after = |sessions| BoardView {
+            board: 2,
+            ..view(true, sessions)
+        };
+        owners.learn_board(&after(Vec::new()));
+        assert_eq!(owners.owner(ShardId(1)), Owner::There("at-a".into()), "nobody else yet");
+        let restored = session("b", &[(5, Hold::Held), (5, Hold::Claiming)]);
+        owners.learn_board(&after(vec![restored.clone()]));
+        assert_eq!(owners.owned_by(&name("b")), [ShardId(0), ShardId(1)]);
+        // Of one board the newest version counts, as ever.
+        owners.learn_board(&after(vec![restored, session("a", &[(4, Hold::Held)])]));
+        assert_eq!(owners.owner(ShardId(0)), Owner::There("at-b".into()));
     }
 
     #[test]

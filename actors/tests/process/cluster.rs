@@ -77,6 +77,34 @@ fn a_node_that_is_stopped_hands_its_shards_over_first() {
 }
 
 #[test]
+fn what_a_client_made_it_reads_at_once_at_any_node() {
+    let cell = Cell::start();
+    let (mut place_a, mut place_b) = (cell.place("a"), cell.place("b"));
+    let (server_a, server_b) = (place_a.start(), place_b.start());
+    until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
+    let (mut api_a, mut api_b) = (server_a.api(), server_b.api());
+    for number in 0..32 {
+        let id = cell.create(&mut api_a, &format!("a{number}"));
+        let read = api_b.get(&format!("/v1/jobs/{id}"));
+        assert_eq!(read.status, 200, "{number}: {}", read.body);
+        let job = json!({"target": {"type": "handler", "name": "noop"}});
+        let body = json!({"name": format!("s{number}"), "cron": "0 0 1 1 *", "job": job});
+        let made = until("a schedule", || {
+            let answer = api_b.call("POST", "/v1/schedules", &[], Some(&body)).ok()?;
+            (answer.status == 201).then_some(answer)
+        });
+        let path = format!("/v1/schedules/s{number}");
+        let (there, here) = (api_a.get(&path).expect(200), api_b.get(&path).expect(200));
+        assert_eq!(
+            (&there["name"], &here["name"]),
+            (&made.body["name"], &made.body["name"])
+        );
+        until_true("its pause", || acts(&mut api_a, &format!("s{number}"), "pause"));
+        assert_eq!(api_b.get(&path).expect(200)["status"], "paused");
+    }
+}
+
+#[test]
 fn f32_an_owner_that_was_frozen_acknowledges_nothing_by_what_it_remembers() {
     let cell = Cell::start();
     let (mut place_a, mut place_b) = (place(&cell, "a"), place(&cell, "b"));

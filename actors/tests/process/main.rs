@@ -31,6 +31,7 @@ mod partitions;
 #[cfg(feature = "test-switches")]
 mod poison;
 mod refusals;
+mod restored;
 mod small_disk;
 mod split;
 mod story;
