@@ -205,9 +205,16 @@ impl Problem {
     }
 }
 
-/// What the system says of an error, without its number.
+/// What the system says of an error, without its number, and without what the TLS library says of itself.
 pub fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
+    if text.contains("close_notify") {
+        return "the other side closed the connection".to_owned();
+    }
+    #[cfg(not(madsim))]
+    if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+        return "TLS was broken off".to_owned();
+    }
     match text.rfind(" (os error ") {
         Some(at) if text.ends_with(')') => text.get(..at).unwrap_or_default().to_owned(),
         _ => text,

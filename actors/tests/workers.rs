@@ -5,6 +5,9 @@
 #![cfg(not(madsim))]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
+#[path = "support/mod.rs"]
+mod support;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -65,6 +68,32 @@ fn the_python_worker_keeps_every_rule() {
 #[test]
 fn the_javascript_worker_keeps_every_rule() {
     keeps_every_rule("node", "worker.mjs");
+}
+
+/// Exit code and what a worker without the right token says, in one line.
+fn refused(interpreter: &str, program: &str, token: Option<&str>) -> (Option<i32>, String) {
+    let mut worker = Command::new(interpreter);
+    worker.arg(example(program)).env_remove("FENCEPOST_TOKEN");
+    let mut place = support::server::Place::new(&[]);
+    let server = place.start();
+    worker.env("FENCEPOST_SERVER", server.url());
+    worker.envs(token.map(|token| ("FENCEPOST_TOKEN", token)));
+    let output = worker.stdin(Stdio::null()).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn an_example_with_a_wrong_token_says_so_in_one_line() {
+    for (interpreter, program) in [("python3", "worker.py"), ("node", "worker.mjs")] {
+        if !is_there(interpreter) {
+            continue;
+        }
+        let (code, said) = refused(interpreter, program, Some("fp_0123456789abcdef"));
+        assert_eq!((code, said.lines().count()), (Some(4), 1), "{said}");
+        assert!(said.contains("[token_wrong]") && said.contains("data folder"), "{said}");
+        let (code, said) = refused(interpreter, program, None);
+        assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
+    }
 }
 
 /// A copy of the Python worker in which one thing is wrong breaks this rule.

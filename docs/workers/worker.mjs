@@ -28,7 +28,9 @@ export class Stopped extends Error {}
 class Refused extends Error {
   constructor(status, problem) {
     super(problem.detail ?? "no detail");
+    this.status = status;
     this.code = problem.code ?? "";
+    this.hint = problem.hint ?? "";
     this.retryable = problem.retryable ?? status >= 500;
   }
 }
@@ -234,7 +236,15 @@ const option = (name, otherwise) => {
   return at < 0 ? otherwise : process.argv[at + 1];
 };
 
-const server = new Server(process.env.FENCEPOST_SERVER ?? "http://127.0.0.1:4480", process.env.FENCEPOST_TOKEN);
+const leave = (code, why) => {
+  console.error(`worker: ${why}`);
+  process.exit(code);
+};
+
+const url = process.env.FENCEPOST_SERVER ?? "http://127.0.0.1:4480";
+const token = process.env.FENCEPOST_TOKEN;
+if (!token) leave(2, "no token: set FENCEPOST_TOKEN to what the file token of the server's folder holds");
+const server = new Server(url, token);
 const worker = new Worker(server, {
   name: option("name", `${hostname()}-${process.pid}`),
   queues: option("queues", "default").split(","),
@@ -243,5 +253,12 @@ const worker = new Worker(server, {
   handlers: { conformance, resize: (attempt) => `would resize to ${attempt.payload?.width}` },
 });
 for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => (worker.stopping = true));
-await worker.run();
+try {
+  await worker.run();
+} catch (error) {
+  if (!(error instanceof Refused)) throw error;
+  // What is not worth a repetition is for a person: a wrong token (4), say, or a queue that cannot be.
+  const code = [401, 403].includes(error.status) ? 4 : 1;
+  leave(code, `${url} refused the claim: ${error.message} ${error.hint} [${error.code}]`);
+}
 process.exit(0);

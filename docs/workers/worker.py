@@ -40,6 +40,7 @@ class Refused(Exception):
         super().__init__(problem.get("detail", "no detail"))
         self.status = status
         self.code = problem.get("code", "")
+        self.hint = problem.get("hint", "")
         self.retryable = problem.get("retryable", status >= 500)
 
 
@@ -293,14 +294,23 @@ def main():
     parser.add_argument("--name", default=f"{socket.gethostname()}-{os.getpid()}")
     args = parser.parse_args()
     url = os.environ.get("FENCEPOST_SERVER", "http://127.0.0.1:4480")
-    worker = Worker(Server(url, os.environ["FENCEPOST_TOKEN"]), args.name, args.queues.split(","), args.count)
+    token = os.environ.get("FENCEPOST_TOKEN")
+    if not token:
+        print("worker: no token: set FENCEPOST_TOKEN to what the file token of the server's folder holds", file=sys.stderr)
+        sys.exit(2)
+    worker = Worker(Server(url, token), args.name, args.queues.split(","), args.count)
 
     def stop(_signal, _frame):
         worker.stopping = True
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    worker.run()
+    try:
+        worker.run()
+    except Refused as refused:
+        # What is not worth a repetition is for a person: a wrong token (4), say, or a queue that cannot be.
+        print(f"worker: {url} refused the claim: {refused} {refused.hint} [{refused.code}]", file=sys.stderr)
+        sys.exit(4 if refused.status in (401, 403) else 1)
 
 
 if __name__ == "__main__":

@@ -340,6 +340,9 @@ async fn logs(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
         show_one(out, one.answer.format(), &body, &times)?;
         return Ok(Exit::Ok);
     }
+    if items.is_empty() {
+        eprintln!("no attempt of this job has ended yet: there is no output; 'fencepost job show' says where it is");
+    }
     for item in &items {
         let item: &Value = &serde_json::from_str(item.get()).map_err(|error| Failure::unreadable(&error))?;
         let (attempt, result, error) = (
@@ -352,7 +355,10 @@ async fn logs(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
             .get("output")
             .and_then(Value::as_str)
             .unwrap_or("(output that is no text; use -o json)");
-        put(out, text.trim_end_matches('\n'))?;
+        match text.is_empty() {
+            true => eprintln!("(no output)"),
+            false => put(out, text.trim_end_matches('\n'))?,
+        }
     }
     Ok(Exit::Ok)
 }

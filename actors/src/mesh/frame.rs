@@ -5,6 +5,7 @@
 //! know what a payload means. Next: `greeting.rs`, `envelope.rs`, `link.rs`.
 
 use crate::clock::SharedClock;
+use crate::problem::plain;
 use fencepost_core::limits::{FRAME_MS_MAX, LINK_SILENT_MS};
 use fencepost_core::time::Span;
 use futures_util::future::{Either, select};
@@ -110,7 +111,7 @@ pub struct Frame {
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The connection ended or broke. Never evidence that the other node is dead.
-    #[error("the connection ended: {0}")]
+    #[error("the connection ended: {}", plain(.0))]
     Ended(#[from] io::Error),
     /// Nothing came for too long, or a frame took too long.
     #[error("the other side fell silent")]

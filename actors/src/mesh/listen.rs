@@ -138,8 +138,9 @@ async fn take(parts: &Arc<MeshParts>, stream: TcpStream, mut stop: watch::Receiv
     };
     let _alone = if link.facts.roles.has_any(parts.lone) {
         let Ok(alone) = lone.clone().try_acquire_owned() else {
-            parts.refuse("role-taken");
-            tracing::warn!(node = %link.facts.node, "refused: another node with its role is connected");
+            if parts.refuse("role-taken") {
+                tracing::warn!(node = %link.facts.node, "refused: another node with its role is connected");
+            }
             return;
         };
         Some(alone)

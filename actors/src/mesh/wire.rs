@@ -22,7 +22,7 @@ pub(super) struct Wire {
 /// Why a stream is not fit.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WireError {
-    #[error("the connection ended: {0}")]
+    #[error("the connection ended: {}", crate::problem::plain(.0))]
     Ended(#[from] io::Error),
     #[error("{0}")]
     Refused(#[from] RefusedGreeting),

@@ -74,6 +74,20 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Refusal>
     }
 }
 
+/// Where a file is named.
+pub(super) const CA: &str = "mesh.ca";
+pub(super) const CERT: &str = "mesh.cert";
+pub(super) const KEY: &str = "mesh.key";
+
+/// What settings cannot be made of, as one sentence and the file that is to blame.
+fn broken(error: &Error) -> Refusal {
+    match error {
+        Error::InconsistentKeys(_) => unfit("The key is not the certificate's own.").at(KEY),
+        Error::InvalidCertificate(_) => unfit(format!("The certificate cannot be used: {}.", reason(error))).at(CERT),
+        _ => unfit("The certificate or its key is of a kind that nodes do not use.").at(KEY),
+    }
+}
+
 fn unfit(detail: impl Into<String>) -> Refusal {
     refuse(
         "mesh_certificate_invalid",
@@ -89,18 +103,18 @@ impl Kit {
     /// They cannot be read, do not belong together, or would be refused by every other node.
     pub fn of(pem: &Pem, clock: &SharedClock) -> Result<Kit, Refusal> {
         let mut roots = RootCertStore::empty();
-        for root in certificates(&pem.ca)? {
-            roots
-                .add(root)
-                .map_err(|error| unfit(format!("The CA's certificate cannot be used: {error}.")))?;
+        let no_ca = |why: &str| unfit(format!("The CA's certificate cannot be used: {why}.")).at(CA);
+        for root in certificates(&pem.ca).map_err(|refusal| refusal.at(CA))? {
+            roots.add(root).map_err(|error| no_ca(reason(&error)))?;
         }
         let roots = Arc::new(roots);
-        let chain = certificates(&pem.cert)?;
-        let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(|_| unfit("The file of the key holds no key."))?;
+        let chain = certificates(&pem.cert).map_err(|refusal| refusal.at(CERT))?;
+        let key = PrivateKeyDer::from_pem_slice(&pem.key);
+        let key = key.map_err(|_| unfit("The file of the key holds no key.").at(KEY))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let broken = |error: Error| unfit(format!("The certificate cannot be used: {error}."));
+        let broken = |error: Error| broken(&error);
         let clients = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone()).build();
-        let clients = clients.map_err(|error| unfit(format!("The CA's certificate cannot be used: {error}.")))?;
+        let clients = clients.map_err(|_| no_ca("there is none"))?;
         let nodes = Arc::new(AnyNode {
             roots,
             provider: provider.clone(),
@@ -108,7 +122,7 @@ impl Kit {
         let time = Arc::new(WallTime(clock.clone()));
         let expires_at = judge(&chain, (&nodes, &*clients), time.now())?;
         let identity = chain.first().and_then(identity_of);
-        let identity = identity.ok_or_else(|| unfit("The certificate names no node of a cell."))?;
+        let identity = identity.ok_or_else(|| unfit("The certificate names no node of a cell.").at(CERT))?;
         let only = &[&rustls::version::TLS13];
         let mut server = ServerConfig::builder_with_details(provider.clone(), time.clone())
             .with_protocol_versions(only)
@@ -186,6 +200,7 @@ fn judge(
             format!("Other nodes would refuse this node's certificate: {}.", reason(&error)),
             "Make a new one: fencepost certs node --ca FOLDER --name NAME --roles ROLES --out FOLDER.",
         )
+        .at(CERT)
     })?;
     Ok(ends_at(own))
 }

@@ -12,6 +12,7 @@ use crate::clock::SharedClock;
 use crate::mesh::MeshSecret;
 use crate::mesh::identity::Identity;
 use crate::mesh::wire::{Wire, WireError, linger};
+use crate::problem::plain;
 use fencepost_core::limits::{MESH_FILE_BYTES_MAX, MESH_FILES_LOOK_MS};
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
@@ -72,7 +73,7 @@ fn read(path: &Path, is_key: bool) -> Result<Vec<u8>, Refusal> {
         let hint = "Check the path and its rights; 'fencepost certs' makes these files.";
         refuse(
             "mesh_file_unreadable",
-            format!("The file {shown} cannot be read: {error}."),
+            format!("The file {shown} cannot be read: {}.", plain(&error)),
             hint,
         )
     };
@@ -109,7 +110,20 @@ impl TlsFiles {
     /// # Errors
     /// They cannot be read, do not belong together, or hold today for nothing.
     pub fn load(&self, clock: &SharedClock) -> Result<Kit, Refusal> {
-        Kit::of(&self.read()?, clock)
+        self.kit(&self.read()?, clock)
+    }
+
+    /// The same of what was read; what is wrong is told with its file.
+    fn kit(&self, pem: &Pem, clock: &SharedClock) -> Result<Kit, Refusal> {
+        Kit::of(pem, clock).map_err(|refusal| {
+            let file = match refusal.field.as_deref() {
+                Some(kit::CA) => &self.ca,
+                Some(kit::KEY) => &self.key,
+                _ => &self.cert,
+            };
+            let detail = format!("{}: {}", file.display(), refusal.detail);
+            Refusal { detail, ..refusal }
+        })
     }
 }
 
@@ -121,7 +135,7 @@ impl MeshTls {
     pub fn load(files: TlsFiles, clock: SharedClock) -> Result<MeshTls, Refusal> {
         let pem = files.read()?;
         let held = Held {
-            kit: Arc::new(Kit::of(&pem, &clock)?),
+            kit: Arc::new(files.kit(&pem, &clock)?),
             seen: pem.digest(),
         };
         Ok(MeshTls {
@@ -152,7 +166,7 @@ impl MeshTls {
             return Looked::Same;
         }
         let before = self.kit();
-        let kit = pem.and_then(|pem| Kit::of(&pem, &self.clock));
+        let kit = pem.and_then(|pem| self.files.kit(&pem, &self.clock));
         match kit.and_then(|kit| kit.continues(&before).map(|()| kit)) {
             Ok(kit) => {
                 self.held().kit = Arc::new(kit);
