@@ -9,8 +9,10 @@ mod config;
 mod config_page;
 mod faults;
 mod import;
+mod kubernetes;
 mod page;
 mod server;
+mod shape;
 #[path = "../support/mod.rs"]
 mod support;
 mod variables;
