@@ -30,6 +30,21 @@ fn a_crontab_is_imported_and_watched_as_the_guide_shows() {
     );
 }
 
+/// Ports that nobody listens on at the moment, all different.
+fn free_ports(count: usize) -> Vec<String> {
+    let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let held: Vec<_> = std::iter::repeat_with(bind).take(count).collect();
+    let port = |listener: &TcpListener| listener.local_addr().unwrap().port().to_string();
+    held.iter().map(port).collect()
+}
+
+#[test]
+fn a_cell_of_three_nodes_outlives_one_of_them_as_the_guide_shows() {
+    let shown = ["4490", "4481", "4482", "4483", "4484"];
+    let free: Vec<_> = shown.into_iter().zip(free_ports(shown.len())).collect();
+    run::run_guide_on("three-nodes.md", &[], &free);
+}
+
 #[test]
 fn certificates_are_made_and_used_as_the_guide_says() {
     run::run_guide("certificates.md", &[]);

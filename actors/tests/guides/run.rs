@@ -20,8 +20,17 @@ const POLL: Duration = Duration::from_millis(250);
 
 /// Runs a guide of `docs/guides` from its first block to its last.
 pub fn run_guide(name: &str, environment: &[(&str, String)]) {
+    run_guide_on(name, environment, &[]);
+}
+
+/// The same with these ports of the guide replaced by others, which are free here.
+pub fn run_guide_on(name: &str, environment: &[(&str, String)], ports: &[(&str, String)]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guides").join(name);
-    let guide = std::fs::read_to_string(path).unwrap();
+    let mut guide = std::fs::read_to_string(path).unwrap();
+    for (shown, free) in ports {
+        assert!(guide.contains(shown), "{name} does not speak of {shown}");
+        guide = guide.replace(shown, free);
+    }
     let folder = tempfile::tempdir().unwrap();
     let mut room = Room {
         folder: folder.path(),
@@ -51,7 +60,9 @@ struct Room<'a> {
 impl Room<'_> {
     fn run(&mut self, guide: &str, shown: &Shown) {
         if shown.background {
-            let log = std::fs::File::create(self.folder.join("background.log")).unwrap();
+            let mut log = std::fs::File::options();
+            let log = log.create(true).append(true).open(self.folder.join("background.log"));
+            let log = log.unwrap();
             let mut command = self.shell(&format!("exec {}", shown.typed));
             command.stdout(log.try_clone().unwrap()).stderr(log);
             self.background.push(command.spawn().unwrap());
@@ -67,8 +78,14 @@ impl Room<'_> {
             if !shown.until || started.elapsed() > UNTIL_MAX {
                 panic!("{}", self.complaint(guide, shown, &output));
             }
+            self.bury();
             std::thread::sleep(POLL);
         }
+    }
+
+    /// What the guide has ended by itself is gone.
+    fn bury(&mut self) {
+        self.background.retain_mut(|child| child.try_wait().unwrap().is_none());
     }
 
     fn shell(&self, typed: &str) -> Command {
@@ -108,9 +125,10 @@ impl Room<'_> {
         )
     }
 
-    /// Ends the background programs as Ctrl-C would, and expects them to end well.
+    /// Ends the background programs as Ctrl-C would, the last one first, and expects them to end well.
     fn leave(mut self) {
-        for mut child in self.background.drain(..) {
+        self.bury();
+        for mut child in self.background.drain(..).rev() {
             let pid = rustix::process::Pid::from_child(&child);
             rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
             let status = child.wait().unwrap();
