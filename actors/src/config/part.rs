@@ -7,8 +7,7 @@ use super::mistake::{Mistake, Place, Wrong};
 use super::resolve::Effective;
 use super::table::{
     API_LISTEN, DATA, DATA_DEFAULT, MESH_ADVERTISE, MESH_CA, MESH_CERT, MESH_KEY, MESH_LISTEN, MESH_SECRET_FILE,
-    MESH_SHARD_LEASE,
-    MESH_STORE_AT, ROLES, Setting,
+    MESH_SHARD_LEASE, MESH_STORE_AT, ROLES, Setting,
 };
 use crate::api::guard::check_listen;
 use crate::mesh::tls::TlsFiles;
