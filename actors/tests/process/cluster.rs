@@ -5,7 +5,7 @@
 
 use crate::api::Api;
 use crate::cell::{Cell, LEASE, owns};
-use crate::pace::until_true;
+use crate::pace::{until, until_true};
 use crate::server::Place;
 use crate::split::ROLES;
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ fn a_node_that_is_stopped_hands_its_shards_over_first() {
 #[test]
 fn what_a_client_made_it_reads_at_once_at_any_node() {
     let cell = Cell::start();
-    let (mut place_a, mut place_b) = (cell.place("a"), cell.place("b"));
+    let (mut place_a, mut place_b) = (place(&cell, "a"), place(&cell, "b"));
     let (server_a, server_b) = (place_a.start(), place_b.start());
     until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
     let (mut api_a, mut api_b) = (server_a.api(), server_b.api());

@@ -7,7 +7,7 @@ use crate::pace::{until, until_true};
 use crate::server::Place;
 use crate::sink::{Say, Sink};
 use crate::split::{ROLES, serve_here};
-use fencepost::api::token::read_or_make;
+use fencepost::api::token::{Kept, read_or_make};
 use fencepost::clock::{SharedClock, SystemClock};
 use fencepost::cluster::board::BoardService;
 use fencepost::mesh::envelope::{BOARD, STORE};
@@ -50,7 +50,11 @@ fn a_node_whose_clock_is_not_its_stores_begins_nothing_until_it_is_again() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("mesh-secret");
     let back = Arc::new(AtomicI64::new(0));
-    let at = store_with(MeshSecret::of(&read_or_make(&secret, [1, 2]).unwrap()), &back).to_string();
+    let at = store_with(
+        MeshSecret::of(&read_or_make(&Kept::MESH_SECRET, &secret, [1, 2]).unwrap()),
+        &back,
+    )
+    .to_string();
     let secret = secret.display().to_string();
     let words = ["--roles", ROLES, "--store-at", &at, "--mesh-secret", &secret];
     let mut place = Place::new(&[&words[..], &["--clock-offset-max", "2s"]].concat());
