@@ -23,6 +23,7 @@ use fencepost::shell::shard_actor::{ShardActor, ShardParts};
 use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
 use fencepost_core::ids::{Generation, OfferId, ShardMap, WorkerId};
 use fencepost_core::job::{AttemptResult, Job, Verdict};
+use fencepost_core::limits::WORKER_LINKS_MAX;
 use fencepost_core::scheduler_shard::io::FireNote;
 use fencepost_core::target::Target;
 use fencepost_core::worker::io::WorkerInput;
@@ -253,7 +254,7 @@ fn f18_a_claim_takes_jobs_of_another_nodes_shards_and_its_attempts_follow_them()
     });
 }
 
-/// A worker that has not got its grants: its way takes nothing.
+/// One slot for the remote jobs of a queue.
 fn offer(queue: &str) -> FromWorker {
     FromWorker::Offer {
         offer: OfferId(1),
@@ -305,5 +306,45 @@ fn f14_a_grant_that_finds_no_way_to_its_worker_costs_its_job_nothing() {
         let job = node.gateway.job(id).await.unwrap().unwrap().job;
         assert_eq!((job.charged, job.refunded), (0, 1));
         assert_eq!(job.attempts[0].result, AttemptResult::HandedBack);
+    });
+}
+
+#[test]
+fn p7_a_shard_reaches_so_many_claims_and_every_nodes_own_worker() {
+    run(async {
+        let world = cell().await;
+        let owner = Owner::start(&world, "a").await;
+        owner.host(&world, true).await;
+        let shard = &owner.shards[0];
+        let told: Arc<Mutex<Vec<WorkerInput>>> = Arc::default();
+        let heard = told.clone();
+        let link: WorkerLink = Arc::new(move |input| {
+            heard.lock().unwrap().push(input);
+            true
+        });
+        let own = |start: u64| WorkerId::of_start(name("w"), start << 40);
+        let say = |worker: WorkerId| {
+            let items = Vec::new();
+            shard.send(ToShard::Worker(worker, link.clone(), FromWorker::HandBack { items }))
+        };
+        let turned_away = || {
+            let told = std::mem::take(&mut *told.lock().unwrap());
+            told.iter().any(|input| matches!(input, WorkerInput::ShardAway(_)))
+        };
+        for number in 1..=WORKER_LINKS_MAX as u64 {
+            say(own(1).beside(number)).await.unwrap();
+        }
+        assert!(!turned_away());
+        say(own(2).beside(1)).await.unwrap();
+        assert!(turned_away(), "it asks elsewhere");
+        say(own(2)).await.unwrap();
+        say(own(1).beside(1)).await.unwrap();
+        assert!(!turned_away(), "there is room for a node, and for who is known");
+        let gone = [own(1).beside(1), own(2)];
+        for worker in gone {
+            shard.send(ToShard::WorkerGone(worker)).await.unwrap();
+        }
+        say(own(2).beside(1)).await.unwrap();
+        assert!(!turned_away(), "and room again when one is gone");
     });
 }

@@ -79,7 +79,12 @@ impl LeaseManager {
         }
         if !grants.is_empty() {
             let granted: Granted = grants.iter().map(|grant| (grant.job.id, grant.token)).collect();
-            self.workers.remember(worker, asked.offer, granted);
+            // Nobody says any more when these have left: their leases count from now, or never would.
+            for (id, token) in self.workers.remember(worker, asked.offer, granted) {
+                if self.leases.current(id, token).is_some() {
+                    self.leases.release(id);
+                }
+            }
         }
         grants
     }

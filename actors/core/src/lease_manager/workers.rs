@@ -72,30 +72,39 @@ impl Workers {
         found.map_or(&[], |(_, granted)| granted.as_slice())
     }
 
-    /// Remembers what an offer was given. Offers that got nothing need no memory.
-    pub(super) fn remember(&mut self, worker: &WorkerId, offer: OfferId, granted: Granted) {
+    /// Remembers what an offer was given. Offers that got nothing need no memory. Answers what is forgotten for it:
+    /// nobody will say any more when that has left.
+    pub(super) fn remember(&mut self, worker: &WorkerId, offer: OfferId, granted: Granted) -> Granted {
         self.heard += 1;
+        let mut forgotten = Granted::new();
         if !self.memos.contains_key(worker) {
-            self.make_room();
+            forgotten = self.make_room();
             self.memos.insert(worker.clone(), Memo::default());
         }
-        let Some(memo) = self.memos.get_mut(worker) else { return };
+        let Some(memo) = self.memos.get_mut(worker) else {
+            return forgotten;
+        };
         memo.heard = self.heard;
         memo.offers.push_back((offer, granted));
-        if memo.offers.len() > OFFERS_REMEMBERED_MAX {
-            let oldest = memo.offers.pop_front().map(|(id, _)| id);
-            memo.forgotten = memo.forgotten.max(oldest);
+        if memo.offers.len() > OFFERS_REMEMBERED_MAX
+            && let Some((oldest, granted)) = memo.offers.pop_front()
+        {
+            memo.forgotten = memo.forgotten.max(Some(oldest));
+            forgotten.extend(granted);
         }
+        forgotten
     }
 
     /// Forgets the half that was not heard of for longest, when there are too many.
-    fn make_room(&mut self) {
+    fn make_room(&mut self) -> Granted {
         if self.memos.len() < WORKERS_REMEMBERED_MAX {
-            return;
+            return Granted::new();
         }
         let mut heard: Vec<u64> = self.memos.values().map(|memo| memo.heard).collect();
         heard.sort_unstable();
         let middle = heard.get(heard.len() / 2).copied().unwrap_or(0);
-        self.memos.retain(|_, memo| memo.heard > middle);
+        let gone = self.memos.extract_if(.., |_, memo| memo.heard <= middle);
+        let offers = gone.flat_map(|(_, memo)| memo.offers);
+        offers.flat_map(|(_, granted)| granted).collect()
     }
 }

@@ -5,6 +5,7 @@ use crate::support::make::{failed, item, job_id, spec, start, succeeded, worker}
 use fencepost_core::ids::OfferId;
 use fencepost_core::job::{AttemptResult, JobState};
 use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput, Recorded};
+use fencepost_core::limits::WORKERS_REMEMBERED_MAX;
 use fencepost_core::time::Span;
 
 #[test]
@@ -38,6 +39,22 @@ fn f13_a_lease_counts_from_the_release_of_its_grant() {
     assert_eq!(leases.place(1), Some("leased"));
     leases.pass(Span::from_secs(3));
     assert_eq!(leases.state(1), JobState::Waiting, "and a lost worker is one");
+    leases.check();
+}
+
+#[test]
+fn f13_a_grant_of_a_worker_that_is_forgotten_before_it_has_left_does_not_hold_its_job_for_ever() {
+    let mut leases = Leases::new();
+    leases.release = false;
+    for number in 1..=WORKERS_REMEMBERED_MAX as u64 + 1 {
+        leases.create(item(number, spec())).unwrap();
+        leases.offer_as(&worker("a", number), 1, 1, &[]);
+    }
+    assert_eq!(leases.place(1), Some("leased"));
+    let (worker, offer) = (worker("a", 1), OfferId(1));
+    leases.step(LeaseInput::GrantsReleased { worker, offer });
+    leases.pass(Span::from_secs(33));
+    assert_eq!(leases.state(1), JobState::Waiting, "a lost worker");
     leases.check();
 }
 
