@@ -172,7 +172,15 @@ impl Client {
             .ok_or_else(wrong)?
             .trim_end_matches('/');
         let parsed: hyper::http::uri::Authority = authority.parse().map_err(|_| wrong())?;
-        let port = parsed.port_u16().unwrap_or(80);
+        // A port that is none must not become the default: the token goes where it points.
+        let port = match (parsed.port_u16(), authority.ends_with(parsed.host())) {
+            (Some(port), _) => port,
+            (None, true) => 80,
+            (None, false) => return Err(wrong()),
+        };
+        if authority.contains('@') {
+            return Err(wrong());
+        }
         Ok(Client {
             authority: format!("{}:{port}", parsed.host()),
             token: token()?,

@@ -186,7 +186,8 @@ pub struct BackfillArgs {
     /// Only show what would be made.
     #[arg(long)]
     dry_run: bool,
-    /// Idempotency key: repeated with the same key, nothing is made twice.
+    /// Idempotency key: repeated with the same key, nothing is made twice while it is among the newest 16 requests of
+    /// the schedule.
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     #[command(flatten)]

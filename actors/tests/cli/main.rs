@@ -92,7 +92,15 @@ fn a_wrong_command_line_exits_with_2_and_writes_nothing_to_standard_output() {
         assert!(!err.is_empty(), "{words:?}");
     }
     let folder = folder_with_token();
-    for server in ["ftp://127.0.0.1", "http://", "http://a b", "127.0.0.1:4480"] {
+    for server in [
+        "ftp://127.0.0.1",
+        "http://",
+        "http://a b",
+        "127.0.0.1:4480",
+        "http://127.0.0.1:448000",
+        "http://127.0.0.1:",
+        "http://me:secret@127.0.0.1:4480",
+    ] {
         let (code, out, err) = run(folder.path(), &["job", "list", "--server", server]);
         assert_eq!((code, out.as_str()), (2, ""), "{server}: {err}");
         assert!(err.contains("server_invalid"), "{err}");

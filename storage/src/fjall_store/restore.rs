@@ -165,6 +165,9 @@ impl Restore<'_> {
             held: Vec::new(),
             unreadable: 0,
         };
+        if done.generation <= cell.generation {
+            return Err(BackupError::Unreadable("no generation is left above its own".into()));
+        }
         on_step(RestoreStep::Park);
         if !is_left_out!(Parking) {
             self.park_jobs(&cell, now, &mut done)?;

@@ -157,6 +157,11 @@ async fn a_restore_rises_above_the_generation_it_is_told() {
     assert_eq!(restored(&folder, &back, 40).unwrap().generation, Generation(40));
     let again = restored(&folder, &back, 40);
     assert!(matches!(again, Err(BackupError::Occupied(_))), "{again:?}");
+    // Above the last one there is none: its tokens would come again.
+    let (last, beyond) = (temp.path().join("last"), temp.path().join("beyond"));
+    restored(&folder, &last, u32::MAX).unwrap();
+    let refused = restored(&last, &beyond, 0);
+    assert!(matches!(refused, Err(BackupError::Unreadable(_))), "{refused:?}");
     let nothing = backup(&temp.path().join("none"), &temp.path().join("x"), &|| false);
     assert!(matches!(nothing, Err(BackupError::NoStore(_))));
 }
