@@ -530,16 +530,21 @@ mod tests {
         let mut facts = json!({
             "version": env!("CARGO_PKG_VERSION"), "ready": true, "draining": false, "quarantined": 0, "clock_doubt": false,
             "store_time": "2026-01-01T00:00:01Z", "zone_version": ZoneVersion::bundled().to_string(),
+            "clock_offset": {"low_ms": -1, "high_ms": 2}, "clock_offset_max_ms": 1_000, "clock_holds_back": false,
         });
         let good = judge_server(&facts, now);
         assert!(good.iter().all(|finding| finding.level == Level::Ok), "{good:?}");
         facts["quarantined"] = json!(2);
         facts["clock_doubt"] = json!(true);
+        facts["clock_holds_back"] = json!(true);
         let bad = judge_server(&facts, now);
         assert_eq!(
             (level(&bad, "quarantine"), level(&bad, "clock")),
             (Some(Level::Fail), Some(Level::Fail))
         );
+        assert_eq!(level(&bad, "clock offset"), Some(Level::Fail));
+        facts["clock_offset"] = Value::Null;
+        assert_eq!(level(&judge_server(&facts, now), "clock offset"), Some(Level::Warn));
         facts["clock_doubt"] = json!(false);
         facts["store_time"] = json!("2026-01-01T01:00:00Z");
         assert_eq!(level(&judge_server(&facts, now), "clock"), Some(Level::Warn));
