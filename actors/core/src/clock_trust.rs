@@ -66,9 +66,11 @@ impl ClockTrust {
         // A wall clock that was set meanwhile may have stood at either side of its step.
         let first = asked.wall.min(answered.wall.saturating_sub(way));
         let last = answered.wall.max(asked.wall.saturating_add(way));
+        // The store's clock went on meanwhile, at its own pace.
+        let drift = drift_in(answered.mono.since(asked.mono));
         let offset = Offset {
-            low: first.saturating_sub(stated.0),
-            high: last.saturating_sub(stated.0),
+            low: first.saturating_sub(stated.0).saturating_sub(drift),
+            high: last.saturating_sub(stated.0).saturating_add(drift),
         };
         self.last = Some((offset, answered));
         self.check();
@@ -79,12 +81,7 @@ impl ClockTrust {
         let (offset, at) = self.last?;
         let passed = now.mono.since(at.mono);
         let moved = now.wall.saturating_sub(at.wall).saturating_sub(signed(passed));
-        let drift = signed(Span(passed.0 / 1_000_000 * CLOCK_DRIFT_PPM + 1));
-        let drift = if passed == Span::ZERO {
-            0
-        } else {
-            drift + signed(Span(CLOCK_DRIFT_PPM))
-        };
+        let drift = drift_in(passed);
         Some(Offset {
             low: offset.low.saturating_add(moved).saturating_sub(drift),
             high: offset.high.saturating_add(moved).saturating_add(drift),
@@ -106,6 +103,14 @@ impl ClockTrust {
         if let Some((offset, _)) = self.last {
             assert!(offset.low <= offset.high, "an interval has its ends in order");
         }
+    }
+}
+
+/// How far two clocks may drift apart in a stretch of time, begun seconds counted whole.
+fn drift_in(passed: Span) -> i64 {
+    match passed {
+        Span::ZERO => 0,
+        passed => signed(Span((passed.0 / 1_000_000 + 1) * CLOCK_DRIFT_PPM + 1)),
     }
 }
 
