@@ -13,7 +13,7 @@ use super::settle::Case;
 use super::step::Step;
 use super::tape::Piece;
 use super::version::Version;
-use crate::fate::{FateKind, FateSpan};
+use crate::fate::FateKind;
 use crate::job::FireCause;
 use crate::limits::EDIT_PREVIEW_COUNT;
 use crate::machine::{Out, ReplyTo};
@@ -123,14 +123,9 @@ impl Live {
         if let Some(seen) = edit.if_match.filter(|seen| *seen != from) {
             return Err(refusals::version_differs(seen, from));
         }
+        let effective_at = step.now.store.max(self.cursor.nominal);
         let first = self.versions.values().next();
         let created_at = first.map_or(step.now.store, |first| first.definition.created_at);
-        // Not before the new definition is known to be sound.
-        let reached = match self.withdrawn_ahead(step.now.store) {
-            Some(span) => span.from,
-            None => self.cursor.nominal,
-        };
-        let effective_at = step.now.store.max(reached);
         let definition = ScheduleDefinition {
             tenant: self.cursor.tenant.clone(),
             name: self.cursor.name.clone(),
@@ -142,7 +137,6 @@ impl Live {
         };
         let new = Version::compile(definition)?;
         let planned = self.plan;
-        let dropped = self.take_back(step);
         self.end_reign(step, effective_at);
         if let Some(planned) = planned {
             self.decide_pending(step, planned, &new, edit.pending);
@@ -154,9 +148,8 @@ impl Live {
             planned.map(|p| (p.nominal, edit.pending)),
         );
         self.switch(step, new);
-        let planned = planned.filter(|_| edit.pending == PendingFate::Drop);
-        for nominal in dropped.into_iter().chain(planned.map(|planned| planned.nominal)) {
-            self.withdraw_if_next(step, nominal);
+        if let Some(planned) = planned.filter(|_| edit.pending == PendingFate::Drop) {
+            self.withdraw_if_next(step, planned);
         }
         self.replan(step.now.store);
         Ok(())
@@ -227,54 +220,18 @@ impl Live {
         self.dirty = true;
     }
 
-    /// The new rule asks for the very instant that was dropped. Excluded dates on the way there stay in the withdrawn
-    /// span, which a later edit can take back as a whole.
-    fn withdraw_if_next(&mut self, step: &mut Step<'_>, nominal: StoreTime) {
+    /// The new rule asks for the very instant that was dropped.
+    fn withdraw_if_next(&mut self, step: &mut Step<'_>, planned: Planned) {
         let next = self.planned_after(self.cursor.nominal);
-        if next.is_some_and(|next| next.nominal == nominal) {
-            self.grow_withdrawn(step, nominal, self.cursor.definition);
+        if next.is_some_and(|next| next.nominal == planned.nominal) {
+            self.withdraw(step, planned.nominal, self.cursor.definition);
         }
-    }
-
-    /// What an earlier edit withdrew and what has not come yet.
-    fn withdrawn_ahead(&self, now: StoreTime) -> Option<&FateSpan> {
-        let is_ahead =
-            |span: &&FateSpan| span.kind == FateKind::WithdrawnEdit && span.count == Some(1) && span.to > now;
-        self.cursor.open.as_ref().filter(is_ahead)
-    }
-
-    /// A withdrawn instant that has not come yet was a plan of the rule that this edit replaces, and plans are not
-    /// fates (F25): the new rule reigns from the edit on, not from that instant on. Gives it, for the new rule may ask
-    /// for it as well.
-    fn take_back(&mut self, step: &mut Step<'_>) -> Option<StoreTime> {
-        let from = self.withdrawn_ahead(step.now.store)?.from;
-        let span = self.cursor.open.take()?;
-        self.cursor.counts.subtract(span.kind, 1);
-        self.cursor.nominal = from;
-        self.cursor_moved(step);
-        Some(span.to)
     }
 
     /// The next occurrence of the line is withdrawn by an edit.
     fn withdraw(&mut self, step: &mut Step<'_>, nominal: StoreTime, definition: u64) {
-        if let Some(current) = self.current() {
-            let mut tape = self.tape(step.zone_version);
-            tape.pass_excluded(&current.timetable, nominal, current.definition.version, step.out);
-        }
-        self.grow_withdrawn(step, nominal, definition);
-    }
-
-    fn grow_withdrawn(&mut self, step: &mut Step<'_>, nominal: StoreTime, definition: u64) {
         let kind = FateKind::WithdrawnEdit;
-        let piece = Piece {
-            to: nominal,
-            kind,
-            count: Some(1),
-            late: None,
-            definition,
-        };
-        self.tape(step.zone_version).grow(piece, step.out);
-        self.cursor_moved(step);
+        self.grow_one(step, nominal, kind, definition);
         let case = Case {
             nominal,
             due: nominal,

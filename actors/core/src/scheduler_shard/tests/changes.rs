@@ -108,41 +108,6 @@ fn f25_a_dropped_instant_does_not_fire_even_if_the_new_rule_asks_for_it() {
     world.audited("daily");
 }
 
-/// F25: a drop withdraws an instant that has not come yet. The next edit's rule was silent until that instant, and a
-/// one-shot that was dropped could never be given another time.
-#[test]
-fn f25_an_edit_after_a_drop_reigns_from_itself_on() {
-    let drop = |spec| edit_with("it", spec, (None, PendingFate::Drop, false));
-    for spec in [cron("0 23 * * *"), every(3_600 * 11, NOON), once(NOON + 11 * HOUR)] {
-        let mut world = World::new(NOON);
-        world.create("it", spec.clone());
-        world.step(drop(spec)).unwrap().unwrap();
-        world.run(NOON + HOUR);
-        let input = edit("it", once(NOON + 2 * HOUR));
-        let next = view(world.step(input).unwrap()).next.unwrap().0;
-        assert_eq!(next, at(NOON + 2 * HOUR));
-        world.run(NOON + 2 * DAY);
-        assert_eq!(world.nominals("it"), [NOON + 2 * HOUR]);
-        world.audited("it");
-    }
-}
-
-#[test]
-fn f25_what_was_dropped_stays_dropped_where_a_later_rule_asks_for_it_next() {
-    let mut world = World::new(NOON);
-    let drop = |spec| edit_with("it", spec, (None, PendingFate::Drop, false));
-    world.create("it", cron("0 23 * * *"));
-    world.step(drop(cron("0 23 * * *"))).unwrap().unwrap();
-    world.run(NOON + HOUR);
-    world.step(edit("it", cron("0 5,23 * * *"))).unwrap().unwrap();
-    world.step(drop(cron("0 5,23 * * *"))).unwrap().unwrap();
-    world.run(NOON + 2 * DAY);
-    // 23:00 of the first day and 5:00 of the second are withdrawn.
-    assert_eq!(world.nominals("it"), [NOON + 11 * HOUR + DAY, NOON + 17 * HOUR + DAY]);
-    assert_eq!(world.count("it", WithdrawnEdit), 2);
-    world.audited("it");
-}
-
 #[test]
 fn f25_a_per_second_schedule_can_be_edited() {
     let mut world = World::new(NOON);
