@@ -1,15 +1,25 @@
 //! Faults that a test switches on in a running server, with the feature `test-switches` only.
 //!
-//! Owns: the folder named by `FENCEPOST_TEST_SWITCHES`, where a file is a switch. Must never: be part of a
-//! release (`scripts/test` looks).
+//! Owns: the folder named by `FENCEPOST_TEST_SWITCHES`, where a file is a switch, and `FENCEPOST_TEST_PLANTED`, which
+//! names a check to leave out. Must never: be part of a release (`scripts/test` looks).
 
 use fencepost_storage::fjall_store::FreeSpace;
 use std::io;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 fn switch(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("FENCEPOST_TEST_SWITCHES")?;
     Some(PathBuf::from(folder).join(name))
+}
+
+/// Whether this process leaves this check out; a test must then fail (`controls` in `scripts/test`).
+pub fn is_planted(fault: &str) -> bool {
+    static NAMED: OnceLock<Option<String>> = OnceLock::new();
+    NAMED
+        .get_or_init(|| std::env::var("FENCEPOST_TEST_PLANTED").ok())
+        .as_deref()
+        == Some(fault)
 }
 
 /// Panics while the file `panic-PART` is there.

@@ -319,7 +319,13 @@ impl ShardActor {
 
     /// Numbers a step's writes and releases what need not wait.
     fn stamp(&mut self, out: Out<ShardEffect>, ctx: &mut Context<ShardActor>) {
-        let at_once = |effect: &ShardEffect| cfg!(feature = "planted-ack-before-commit") || may_overtake(effect);
+        let at_once = |effect: &ShardEffect| {
+            #[cfg(feature = "test-switches")]
+            if crate::process::switches::is_planted("ack-before-commit") {
+                return true;
+            }
+            may_overtake(effect)
+        };
         let (at_once, held): (Vec<_>, Vec<_>) = out.effects.into_iter().partition(at_once);
         let is_unproven = out.writes.is_empty() && !self.parts.hosted;
         let (unproven, held): (Vec<_>, Vec<_>) = held

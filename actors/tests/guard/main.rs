@@ -1,7 +1,7 @@
 //! The resource-side guard: its contract on every ledger, every order of arrival, and many threads.
 //!
-//! Negative control: the same tests with `--features planted-no-token-check` must fail, because that build
-//! accepts an older attempt after a newer one.
+//! Negative control: with `--features test-switches` and `FENCEPOST_TEST_PLANTED=no-token-check` the same tests must
+//! fail, because then it accepts an older attempt after a newer one.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 #![cfg(not(madsim))]
 

@@ -117,5 +117,7 @@ fn every_known_case_has_a_test_or_a_reason() {
 
 #[test]
 fn every_planted_fault_has_its_control() {
-    assert_clean("control", &controls::check(&Tree::load().files));
+    let files = Tree::load().files;
+    assert_clean("control", &controls::check(&files));
+    assert_clean("profile", &controls::check_profiles(&files));
 }
