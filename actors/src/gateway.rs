@@ -200,6 +200,19 @@ pub struct NodeFacts {
     pub quarantined: u64,
 }
 
+/// Levels of a cell and its nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelFacts {
+    /// Of the cell.
+    pub cell: u16,
+    /// What this node knows.
+    pub known: u16,
+    /// What the store's node knows.
+    pub of_store: u16,
+    /// What each node on the board knows.
+    pub nodes: Vec<(Name, u16)>,
+}
+
 /// A node as the API sees it.
 pub trait Gateway: Send + Sync + 'static {
     /// How slots are cut into shards.
@@ -242,6 +255,10 @@ pub trait Gateway: Send + Sync + 'static {
     fn desk(&self) -> Option<Arc<Desk>>;
     /// An operator says that the store's clock is right (F20). Whether it was in doubt.
     fn confirm_clock(&self) -> Answer<bool>;
+    /// Levels of the cell and its nodes.
+    fn level(&self) -> Answer<LevelFacts>;
+    /// An operator ends an upgrade: the cell is raised to the level of this build.
+    fn raise_level(&self) -> Answer<LevelFacts>;
     /// Whether the node is well.
     fn health(&self) -> Health;
     /// Facts about the store.

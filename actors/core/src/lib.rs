@@ -15,6 +15,7 @@ pub mod ids;
 pub mod interval;
 pub mod job;
 pub mod lease_manager;
+pub mod level;
 pub mod limits;
 pub mod machine;
 pub mod name;

@@ -1,15 +1,28 @@
-//! A fault that tests plant: a rule whose evaluation ends the process.
+//! What tests plant: a rule whose evaluation ends the process, and a build that is one version older.
 //!
-//! Owns: the one place to plant it. Must never: be part of a release (feature `test-switches` only).
+//! Owns: the places to plant them. Must never: be part of a release (feature `test-switches` only).
 
 use crate::name::Name;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 static HOOK: OnceLock<fn(&Name)> = OnceLock::new();
 
 /// From now on told of each schedule that is about to be evaluated; it may panic. Only the first counts.
 pub fn on_evaluate(hook: fn(&Name)) {
     let _ = HOOK.set(hook);
+}
+
+static PLAYS_OLDER: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process is one of the version before: it speaks and reads no more than that did.
+pub fn play_older() {
+    PLAYS_OLDER.store(true, Ordering::SeqCst);
+}
+
+/// Whether it is.
+pub(crate) fn plays_older() -> bool {
+    PLAYS_OLDER.load(Ordering::SeqCst)
 }
 
 /// A schedule is about to be evaluated.

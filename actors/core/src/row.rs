@@ -101,6 +101,8 @@ pub struct CellRow {
     pub shards: u16,
     /// When it was made.
     pub created_at: StoreTime,
+    /// Nothing beyond it is in its rows; raised once every node knows the higher one (`level.rs`).
+    pub level: u16,
 }
 
 /// Which node may open a scope.

@@ -110,6 +110,11 @@ impl Shard {
         self.leases.set_holds_back(holds_back);
     }
 
+    /// How long keys of jobs that end from the next step on are kept.
+    pub fn set_key_kept(&mut self, kept: Span) {
+        self.leases.set_key_kept(kept);
+    }
+
     /// The store answers again after a while in which only heartbeats were stepped (F17).
     pub fn came_back(&mut self, now: Monotonic) {
         self.leases.came_back(now);

@@ -20,7 +20,7 @@ use crate::mesh::dial::dial_for;
 use crate::mesh::envelope::{BOARD, STORE, ServiceId};
 use crate::mesh::listen::MeshListener;
 use crate::mesh::store_link::{MeshStoreLink, StoreService};
-use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
+use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service, Versions};
 use crate::net::rt::{spawn, spawn_local};
 use crate::node::lanes::Lane;
 use crate::node::{Neighbours, Node, NodeConfig, NodeParts, join_node};
@@ -218,6 +218,7 @@ fn parts_of(
         },
         clock: clock.clone(),
         chance: chance.clone(),
+        versions: Versions::default(),
         services,
         counts: MeshCounts::default(),
     })

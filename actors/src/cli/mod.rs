@@ -39,6 +39,7 @@ pub mod schedule_args;
 pub mod serve;
 pub mod settings;
 pub mod store;
+pub mod upgrade;
 pub mod variables;
 pub mod when;
 pub mod worker;
@@ -86,6 +87,9 @@ enum Command {
     /// Work with the server's clock.
     #[command(subcommand)]
     Clock(clock::ClockCommand),
+    /// Work with the upgrade of a cell.
+    #[command(subcommand)]
+    Upgrade(upgrade::UpgradeCommand),
     /// Check what stands in the way of a sound server.
     #[command(after_help = "Example:\n  fencepost doctor --data /var/lib/fencepost -o json")]
     Doctor(doctor::DoctorArgs),
@@ -147,6 +151,7 @@ fn run(command: Command) -> Exit {
         Command::Job(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Doctor(args) => ask(args.format(), async |out| args.run(out).await),
         Command::Health(args) => ask(args.format(), async |out| args.run(out).await),
+        Command::Upgrade(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Clock(command) => ask(command.format(), async |out| command.run(out).await),
         Command::Worker(command) => {
             let done = command.run(&mut io::stdout());

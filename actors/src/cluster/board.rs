@@ -5,11 +5,13 @@
 
 use crate::clock::SharedClock;
 use crate::cluster::member::BoardLink;
-use crate::cluster::message::{BoardAnswer, BoardCall};
+use crate::cluster::message::{BoardAnswer, BoardCall, MESSAGE_OLDEST, MESSAGE_VERSION};
 use crate::mesh::envelope::BOARD;
 use crate::mesh::peer::Peer;
 use crate::mesh::{NodeFacts, Roles, Service};
+use crate::shell::fetch::SharedStore;
 use fencepost_core::coordinator::board::{Board, Posted, Session};
+use fencepost_core::ids::Scope;
 use fencepost_core::limits::{BOARD_ANSWER_MS, BOARD_NODES_MAX, BOARD_POST_MS, SHARD_LEASE_MARGIN_MS};
 use fencepost_core::name::Name;
 use fencepost_core::time::{Monotonic, Span};
@@ -24,9 +26,16 @@ pub fn board_over(peer: Peer) -> BoardLink {
     Arc::new(move |call: BoardCall| {
         let wait = match &call {
             BoardCall::Post { wait_ms, .. } => Span::from_millis(u64::from(*wait_ms)),
-            BoardCall::Leave { .. } => Span::ZERO,
+            BoardCall::Leave { .. } | BoardCall::Time { .. } => Span::ZERO,
         };
-        let called = peer.call(BOARD, call.encode(), wait + Span::from_millis(BOARD_ANSWER_MS));
+        let version = message_version(&peer);
+        if version == MESSAGE_OLDEST && matches!(call, BoardCall::Time { .. }) {
+            return ready(Err(
+                "the board is of the version before, which states no time".to_owned()
+            ))
+            .boxed();
+        }
+        let called = peer.call(BOARD, call.encode(version), wait + Span::from_millis(BOARD_ANSWER_MS));
         called
             .map(|answer| {
                 let bytes = answer.map_err(|error| error.to_string())?;
@@ -34,6 +43,15 @@ pub fn board_over(peer: Peer) -> BoardLink {
             })
             .boxed()
     })
+}
+
+/// As the connection of the moment has it. The next one may have another: what is not understood there is said
+/// again with the next post.
+fn message_version(peer: &Peer) -> u8 {
+    match peer.protocol() {
+        Some(protocol) if protocol > 1 => MESSAGE_VERSION,
+        Some(_) | None => MESSAGE_OLDEST,
+    }
 }
 
 /// The board of a cell.
@@ -46,11 +64,18 @@ struct Shared {
     board: Mutex<Board>,
     changed: Notify,
     clock: SharedClock,
+    /// Asked for its time on behalf of nodes that have no way to it.
+    store: Option<SharedStore>,
 }
 
 impl BoardService {
     /// Empty and young; sessions last for `length`.
     pub fn new(boot: u64, length: Span, clock: SharedClock) -> BoardService {
+        BoardService::beside(boot, length, clock, None)
+    }
+
+    /// The same, beside a store whose time it states.
+    pub fn beside(boot: u64, length: Span, clock: SharedClock, store: Option<SharedStore>) -> BoardService {
         // A tenth, as far as that is less.
         let margin = Span::from_millis(SHARD_LEASE_MARGIN_MS).min(Span((length.0 / 10).max(1)));
         let board = Board::new(boot, length, margin, clock.mono());
@@ -59,6 +84,7 @@ impl BoardService {
                 board: Mutex::new(board),
                 changed: Notify::new(),
                 clock,
+                store,
             }),
         }
     }
@@ -71,6 +97,7 @@ impl BoardService {
                 self.leave(&node, boot);
                 ready(BoardAnswer::Left).boxed()
             }
+            BoardCall::Time { .. } => self.time(),
         }
     }
 
@@ -96,6 +123,20 @@ impl BoardService {
         let wait = Span::from_millis(u64::from(wait_ms).min(BOARD_POST_MS));
         let (shared, until) = (self.shared.clone(), now + wait);
         async move { shared.wait_for_news((node, beat), seen, until).await }.boxed()
+    }
+
+    fn time(&self) -> BoxFuture<'static, BoardAnswer> {
+        let Some(store) = &self.shared.store else {
+            return ready(BoardAnswer::NotUnderstood).boxed();
+        };
+        let asked = store.now(Scope::Coordinator);
+        async move {
+            match asked.await {
+                Ok(stated) => BoardAnswer::Stated(stated.time),
+                Err(_) => BoardAnswer::NotUnderstood,
+            }
+        }
+        .boxed()
     }
 
     fn leave(&self, node: &Name, boot: u64) {
@@ -140,7 +181,7 @@ fn may_say(roles: Roles, call: &BoardCall) -> bool {
             let says_nothing = !session.takes && session.shards.is_empty() && session.coordinates.is_none();
             says_nothing || roles.has_any(owns)
         }
-        BoardCall::Leave { .. } => true,
+        BoardCall::Leave { .. } | BoardCall::Time { .. } => true,
     }
 }
 
@@ -153,19 +194,21 @@ impl Service for BoardService {
 
     /// A node speaks for itself only.
     fn call(&self, from: &NodeFacts, body: &[u8]) -> BoxFuture<'static, Vec<u8>> {
+        let version = BoardCall::version_of(body);
         let call = match BoardCall::decode(body) {
             Ok(call) => call,
-            Err(_) => return ready(BoardAnswer::NotUnderstood.encode()).boxed(),
+            Err(_) => return ready(BoardAnswer::NotUnderstood.encode(version)).boxed(),
         };
         let (BoardCall::Post {
             session: Session { node, boot, .. },
             ..
         }
-        | BoardCall::Leave { node, boot }) = &call;
+        | BoardCall::Leave { node, boot }
+        | BoardCall::Time { node, boot }) = &call;
         if *node != from.node || *boot != from.boot || !may_say(from.roles, &call) {
-            return ready(BoardAnswer::NotUnderstood.encode()).boxed();
+            return ready(BoardAnswer::NotUnderstood.encode(version)).boxed();
         }
-        self.answer(call).map(|answer| answer.encode()).boxed()
+        self.answer(call).map(move |answer| answer.encode(version)).boxed()
     }
 
     fn tell(&self, _from: &NodeFacts, _back: &Peer, _body: &[u8]) {}

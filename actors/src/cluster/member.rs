@@ -246,7 +246,11 @@ impl Running {
                 return (self.parts.fatal)(Ending::NameTaken);
             }
             Ok(
-                refused @ (BoardAnswer::NameTaken | BoardAnswer::Old | BoardAnswer::Left | BoardAnswer::NotUnderstood),
+                refused @ (BoardAnswer::NameTaken
+                | BoardAnswer::Old
+                | BoardAnswer::Left
+                | BoardAnswer::Stated(_)
+                | BoardAnswer::NotUnderstood),
             ) => refused.why_not(),
             Err(why) => why,
         };

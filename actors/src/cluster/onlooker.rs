@@ -10,9 +10,11 @@ use crate::cluster::message::{BoardAnswer, BoardCall};
 use crate::cluster::owners::Owners;
 use crate::cluster::route::Router;
 use crate::net::rt;
+use crate::node::trust::ClockWatch;
 use crate::shell::shard_actor::{Ending, Fatal};
 use fencepost_core::coordinator::board::{BoardView, Session};
 use fencepost_core::ids::ShardMap;
+use fencepost_core::level;
 use fencepost_core::limits::{BOARD_POST_MS, BOARD_POSTS_PER_SESSION};
 use fencepost_core::name::Name;
 use fencepost_core::time::Span;
@@ -35,6 +37,8 @@ pub struct OnlookerParts {
     pub owners: Arc<Owners>,
     /// The way to owners.
     pub router: Arc<Router>,
+    /// What is known of this node's clock; the board states the store's time.
+    pub trust: Arc<ClockWatch>,
     /// Ends the process.
     pub fatal: Fatal,
 }
@@ -94,6 +98,9 @@ impl Onlooker {
 impl Running {
     async fn run(mut self, mut gone: oneshot::Receiver<()>) {
         loop {
+            if let Either::Left(_) = select(&mut gone, Box::pin(self.measure())).await {
+                return;
+            }
             let post = self.post();
             let posted = pin!((self.parts.board)(post));
             let answer = match select(&mut gone, posted).await {
@@ -110,6 +117,20 @@ impl Running {
         }
     }
 
+    /// What a board of the version before does not state cannot be judged: then nothing is held back.
+    async fn measure(&self) {
+        let trust = &self.parts.trust;
+        let asked = trust.reading();
+        let (node, boot) = (self.parts.node.clone(), self.parts.boot);
+        match (self.parts.board)(BoardCall::Time { node, boot }).await {
+            Ok(BoardAnswer::Stated(time)) => {
+                trust.enforce();
+                trust.measure(asked, trust.reading(), time);
+            }
+            Ok(_) | Err(_) => trust.judge(),
+        }
+    }
+
     fn post(&mut self) -> BoardCall {
         self.beat += 1;
         BoardCall::Post {
@@ -122,6 +143,7 @@ impl Running {
                 decided: 0,
                 shards: Vec::new(),
                 address: "".into(),
+                level: level::known(),
             },
             seen: self.seen,
             wait_ms: u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX),
@@ -140,7 +162,11 @@ impl Running {
                 return false;
             }
             Ok(
-                refused @ (BoardAnswer::NameTaken | BoardAnswer::Old | BoardAnswer::Left | BoardAnswer::NotUnderstood),
+                refused @ (BoardAnswer::NameTaken
+                | BoardAnswer::Old
+                | BoardAnswer::Left
+                | BoardAnswer::Stated(_)
+                | BoardAnswer::NotUnderstood),
             ) => refused.why_not(),
             Err(why) => why,
         };

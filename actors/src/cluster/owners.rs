@@ -37,6 +37,8 @@ struct Table {
     /// Which start of the board spoke last.
     board: Option<u64>,
     addresses: BTreeMap<Name, Arc<str>>,
+    /// Of every node on a board that is not young.
+    levels: Option<Vec<(Name, u16)>>,
 }
 
 impl Owners {
@@ -75,6 +77,11 @@ impl Owners {
             row.as_ref().is_some_and(|row| row.node != self.node || is_open(number))
         };
         !table.rows.is_empty() && rows.all(is_fine)
+    }
+
+    /// The level that every node on the board knows; `None` while a node may be missing there.
+    pub fn levels(&self) -> Option<Vec<(Name, u16)>> {
+        self.lock().levels.clone()
     }
 
     /// Rows as read. One that cannot be read any more is as it was: rows do not go.
@@ -142,6 +149,11 @@ impl Table {
 
     /// Who is not on a young board may be on his way there.
     fn learn_addresses(&mut self, view: &BoardView) {
+        let levels = view
+            .sessions
+            .iter()
+            .map(|session| (session.node.clone(), session.level));
+        self.levels = (!view.is_young).then(|| levels.collect());
         if !view.is_young {
             self.addresses.clear();
         }
@@ -208,6 +220,7 @@ mod tests {
             decided: 0,
             shards: shards.iter().map(report).collect(),
             address: format!("at-{node}").into(),
+            level: 2,
         }
     }
 

@@ -4,9 +4,7 @@
 //! the other node's death. Next: `link.rs`, `greeting.rs`.
 
 use crate::chance::{draw_holder, draw_u64};
-use crate::mesh::frame::{
-    Frame, FrameError, FrameKind, GREETING, Origin, PROTOCOL, PROTOCOL_OLDEST, read_frame, write_frame,
-};
+use crate::mesh::frame::{Frame, FrameError, FrameKind, GREETING, Origin, read_frame, write_frame};
 use crate::mesh::greeting::{Hello, RefusedGreeting, Welcome, is_proof, proof_of};
 use crate::mesh::link::{self, Link};
 use crate::mesh::peer::Peer;
@@ -147,8 +145,8 @@ fn check_listener(parts: &MeshParts, wire: &Wire, (said, wanted): (&NodeFacts, R
 /// Greets over a connected stream.
 async fn greet(parts: &Arc<MeshParts>, mut wire: Wire, wanted: Roles) -> Result<Link<Box<dyn Stream>>, DialError> {
     let hello = Hello {
-        oldest: PROTOCOL_OLDEST,
-        newest: PROTOCOL,
+        oldest: parts.versions.oldest(),
+        newest: parts.versions.newest(),
         cell: parts.cell(),
         facts: parts.facts.clone(),
         nonce: draw_holder(&*parts.chance).0.to_be_bytes(),
@@ -167,7 +165,7 @@ async fn greet(parts: &Arc<MeshParts>, mut wire: Wire, wanted: Roles) -> Result<
     let welcome = welcome_of(&answer)?;
     hello.check_cell(welcome.cell)?;
     check_listener(parts, &wire, (&welcome.facts, wanted)).map_err(DialError::Unfit)?;
-    if !(PROTOCOL_OLDEST..=PROTOCOL).contains(&welcome.version) {
+    if !(hello.oldest..=hello.newest).contains(&welcome.version) {
         return Err(FrameError::Version(welcome.version).into());
     }
     let proof = |who| proof_of(&wire.secret, who, &hello, (&welcome.nonce, welcome.link));

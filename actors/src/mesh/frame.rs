@@ -6,6 +6,7 @@
 
 use crate::clock::SharedClock;
 use crate::problem::plain;
+use fencepost_core::level;
 use fencepost_core::limits::{FRAME_MS_MAX, LINK_SILENT_MS};
 use fencepost_core::time::Span;
 use futures_util::future::{Either, select};
@@ -15,10 +16,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// First bytes of every frame after its length.
 pub const MAGIC: [u8; 4] = *b"FNCP";
-/// Version of the frames and of what is in them that this build writes.
-pub const PROTOCOL: u16 = 1;
+/// Newest version of the frames and of what is in them; the same number as the level of rows.
+pub const PROTOCOL: u16 = level::NEWEST;
 /// Oldest version that this build understands.
-pub const PROTOCOL_OLDEST: u16 = 1;
+pub const PROTOCOL_OLDEST: u16 = level::OLDEST;
 /// Version of greetings, for ever: they agree on the version of what follows.
 pub const GREETING: u16 = 1;
 /// Bytes of a frame's head, its length included.

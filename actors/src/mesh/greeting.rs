@@ -3,8 +3,7 @@
 //! Owns: the three messages and the checks of a listener. Must never: take a node into a cell that is
 //! not its own. Next: `listen.rs`, `dial.rs`.
 
-use crate::mesh::frame::{PROTOCOL, PROTOCOL_OLDEST};
-use crate::mesh::{MeshSecret, NodeFacts, Roles};
+use crate::mesh::{MeshSecret, NodeFacts, Roles, Versions};
 use fencepost_core::limits::GREETING_BYTES_MAX;
 use fencepost_storage::wire::{In, Out, WireError};
 use subtle::ConstantTimeEq;
@@ -102,13 +101,14 @@ impl Hello {
     }
 
     /// The newest version that both understand.
-    pub fn common_version(&self) -> Result<u16, RefusedGreeting> {
-        let version = self.newest.min(PROTOCOL);
-        if version < self.oldest.max(PROTOCOL_OLDEST) {
+    pub fn common_version(&self, ours: &Versions) -> Result<u16, RefusedGreeting> {
+        let (oldest, newest) = (ours.oldest(), ours.newest());
+        let version = self.newest.min(newest);
+        if version < self.oldest.max(oldest) {
             return Err(RefusedGreeting {
                 code: "protocol-version".to_owned(),
                 why: format!(
-                    "this node speaks protocol versions {PROTOCOL_OLDEST} to {PROTOCOL}, the other {} to {}: upgrade one \
+                    "this node speaks protocol versions {oldest} to {newest}, the other {} to {}: upgrade one \
                      version at a time",
                     self.oldest, self.newest
                 ),

@@ -76,7 +76,7 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Send + 'static>(
         facts,
         is_ours,
     } = link;
-    peer.shared.set_facts(Some(facts.clone()));
+    peer.shared.set_facts(Some((facts.clone(), ours.version)));
     let (begun, ended) = match is_ours {
         true => (LinkNews::Reached, LinkNews::Cut),
         false => (LinkNews::Came(peer), LinkNews::Went(peer)),

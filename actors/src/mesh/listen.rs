@@ -283,7 +283,7 @@ fn judge(parts: &MeshParts, kind: FrameKind, payload: &[u8]) -> Result<(Hello, u
         return Err(refused("the first frame of a connection is a greeting".to_owned()));
     }
     let hello = Hello::decode(payload).map_err(|error| refused(error.to_string()))?;
-    let version = hello.common_version()?;
+    let version = hello.common_version(&parts.versions)?;
     hello.check_cell(parts.cell())?;
     Ok((hello, version))
 }

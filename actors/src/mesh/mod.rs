@@ -24,6 +24,7 @@ use crate::chance::SharedChance;
 use crate::clock::SharedClock;
 use counts::MeshCounts;
 use envelope::ServiceId;
+use fencepost_core::level;
 use fencepost_core::name::Name;
 use futures_util::future::BoxFuture;
 use peer::Peer;
@@ -148,6 +149,47 @@ pub enum LinkNews<'a> {
     Cut,
 }
 
+/// Versions of the protocol that a node speaks: the newest one that two nodes have in common is spoken.
+#[derive(Clone)]
+pub struct Versions {
+    newest: u16,
+    floor: Arc<dyn Fn() -> u16 + Send + Sync>,
+}
+
+impl Default for Versions {
+    /// All that this build knows.
+    fn default() -> Versions {
+        Versions::up_to(level::known())
+    }
+}
+
+impl Versions {
+    /// No newer than this.
+    pub fn up_to(newest: u16) -> Versions {
+        Versions {
+            newest: newest.min(frame::PROTOCOL),
+            floor: Arc::new(|| frame::PROTOCOL_OLDEST),
+        }
+    }
+
+    /// No older than the level of a cell, asked anew at each greeting: who does not know it may not come near its
+    /// rows.
+    pub fn at_least(self, floor: impl Fn() -> u16 + Send + Sync + 'static) -> Versions {
+        let floor = Arc::new(floor);
+        Versions { floor, ..self }
+    }
+
+    /// The newest.
+    pub fn newest(&self) -> u16 {
+        self.newest
+    }
+
+    /// The oldest, at this moment.
+    pub fn oldest(&self) -> u16 {
+        (self.floor)().clamp(frame::PROTOCOL_OLDEST, self.newest)
+    }
+}
+
 /// What every node of a cell knows and nobody else. Never shown.
 #[derive(Clone)]
 pub struct MeshSecret([u8; 32]);
@@ -184,6 +226,8 @@ pub struct MeshParts {
     pub clock: SharedClock,
     /// Its chance.
     pub chance: SharedChance,
+    /// Which versions of the protocol it speaks.
+    pub versions: Versions,
     /// What it offers.
     pub services: BTreeMap<ServiceId, Arc<dyn Service>>,
     /// What happened so far.

@@ -47,6 +47,8 @@ struct Calls {
     waiting: BTreeMap<u64, Waiting>,
     /// Who is at the other end, while there is a connection.
     facts: Option<NodeFacts>,
+    /// Version of the protocol that was agreed on for it.
+    protocol: Option<u16>,
 }
 
 struct Waiting {
@@ -68,6 +70,11 @@ impl Peer {
     /// Who is at the other end, while there is a connection.
     pub fn facts(&self) -> Option<NodeFacts> {
         self.shared.lock().facts.clone()
+    }
+
+    /// Version of the protocol on the connection that there is.
+    pub fn protocol(&self) -> Option<u16> {
+        self.shared.lock().protocol
     }
 
     /// Calls a service of the other node. The call takes its place in the queue now; it waits there
@@ -142,8 +149,11 @@ impl Shared {
         self.lock().waiting.remove(&id)
     }
 
-    pub(super) fn set_facts(&self, facts: Option<NodeFacts>) {
-        self.lock().facts = facts;
+    /// Who is there now, and the version of the protocol; nobody once the connection has ended.
+    pub(super) fn set_facts(&self, there: Option<(NodeFacts, u16)>) {
+        let (facts, protocol) = there.unzip();
+        let mut calls = self.lock();
+        (calls.facts, calls.protocol) = (facts, protocol);
     }
 
     /// About to be sent: false if nobody waits for it any more.

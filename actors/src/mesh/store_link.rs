@@ -6,6 +6,7 @@
 use crate::mesh::envelope::STORE;
 use crate::mesh::peer::{CallError, Peer};
 use crate::mesh::{NodeFacts, Roles, Service};
+use fencepost_core::level;
 use fencepost_core::limits::STORE_CALL_MS;
 use fencepost_core::time::Span;
 use fencepost_storage::remote::serve::Serving;
@@ -30,6 +31,11 @@ impl StoreLink for MeshStoreLink {
                 })
             })
             .boxed()
+    }
+
+    /// One number for both: the version that is spoken. The oldest while there is no connection.
+    fn level(&self) -> u16 {
+        self.0.protocol().unwrap_or(level::OLDEST)
     }
 }
 

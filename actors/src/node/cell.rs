@@ -3,11 +3,13 @@
 //! Owns: the cell row and, until a coordinator does it, the assignment of every shard to this node
 //! by the same compare-and-set (PROTOCOL F6). Must never: change the shard map (F28). Next: `mod.rs`.
 
-use crate::chance::draw_holder;
+use crate::chance::{SharedChance, draw_holder};
+use crate::clock::SharedClock;
 use crate::node::{NodeConfig, NodeParts, StartError};
 use crate::shell::fetch::{SharedStore, read_rows};
 use crate::shell::patient::patient;
 use fencepost_core::ids::{BatchNo, Generation, Scope, ShardMap};
+use fencepost_core::level;
 use fencepost_core::limits::{CELL_JOIN_TRIES_MAX, RESEND_PAUSE_MS};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
@@ -88,6 +90,7 @@ async fn new_cell(parts: &NodeParts, shards: u16, writes: &mut Vec<Write>) -> Re
         generation: Generation(1),
         shards,
         created_at: at,
+        level: parts.store.level().min(level::known()),
     };
     writes.push(Write::Put {
         row: Row::Cell(cell.clone()),
@@ -144,9 +147,19 @@ async fn claim_shards(
 }
 
 async fn commit_as_coordinator(parts: &NodeParts, node: &Name, writes: &[Write]) -> Result<(), StartError> {
-    let store = &patient(parts.store.clone(), parts.clock.clone());
+    let with = (&parts.store, &parts.clock, &parts.chance);
+    commit_under_coordinator(with, node, writes).await
+}
+
+/// Opens the coordinator's scope for one batch. A coordinator that is at work sees that, and another takes over.
+pub(super) async fn commit_under_coordinator(
+    (store, clock, chance): (&SharedStore, &SharedClock, &SharedChance),
+    node: &Name,
+    writes: &[Write],
+) -> Result<(), StartError> {
+    let store = &patient(store.clone(), clock.clone());
     let scope = Scope::Coordinator;
-    let holder = draw_holder(&*parts.chance);
+    let holder = draw_holder(&**chance);
     let expected = store.epoch(scope).await?;
     let request = Open {
         scope,
@@ -157,7 +170,7 @@ async fn commit_as_coordinator(parts: &NodeParts, node: &Name, writes: &[Write])
     let opened = loop {
         match store.open(request.clone()).await {
             // The same nonce gets the same answer (F6).
-            Err(OpenError::Store(StoreError::Unavailable(_))) => parts.clock.sleep(RESEND_PAUSE).await,
+            Err(OpenError::Store(StoreError::Unavailable(_))) => clock.sleep(RESEND_PAUSE).await,
             opened => break opened?,
         }
     };
@@ -178,7 +191,7 @@ async fn commit_as_coordinator(parts: &NodeParts, node: &Name, writes: &[Write])
                 if let Err(StoreError::Broken(reason)) = store.now(scope).await {
                     return Err(StoreError::Broken(reason).into());
                 }
-                parts.clock.sleep(RESEND_PAUSE).await;
+                clock.sleep(RESEND_PAUSE).await;
             }
             Committed::Conflict(what) => return Err(StartError::Cell(what)),
             Committed::Stale => return Err(StartError::Cell("another node took the cell meanwhile".into())),

@@ -10,6 +10,7 @@ use crate::cluster::route::Router;
 use crate::desk::Desk;
 use crate::gateway::{Answer, ShardReply, ShardRequest};
 use crate::node::NodeParts;
+use crate::node::level::CellLevel;
 use crate::node::notes::Waiters;
 use crate::node::resend::{call_after, send, send_until_known};
 use crate::node::trust::ClockWatch;
@@ -22,6 +23,7 @@ use actix::prelude::SendError;
 use fencepost_core::clock_trust::Reading;
 use fencepost_core::ids::{Generation, Scope, ShardId, ShardMap};
 use fencepost_core::limits::{SHARD_PROBE_MS, STORE_PROBE_MS};
+use fencepost_core::name::Name;
 use fencepost_core::row::CellRow;
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_storage::store::{Stated, StoreError};
@@ -40,6 +42,9 @@ pub struct NodeGateway {
     pub(crate) cell: u128,
     pub(crate) generation: Generation,
     pub(crate) waiters: Arc<Waiters>,
+    pub(super) node: Name,
+    /// The cell's, as last seen.
+    pub(super) level: Arc<CellLevel>,
     /// What is known of this node's clock.
     pub(crate) trust: Arc<ClockWatch>,
     shards: Vec<Addr<ShardActor>>,
@@ -82,11 +87,11 @@ struct LastStated {
 impl NodeGateway {
     /// Waits for the store to state its time once.
     pub(crate) async fn new(
-        parts: &NodeParts,
+        (parts, node): (&NodeParts, &Name),
         (map, cell): (ShardMap, &CellRow),
         shards: Vec<Addr<ShardActor>>,
         waiters: Arc<Waiters>,
-        trust: Arc<ClockWatch>,
+        (trust, level): (Arc<ClockWatch>, Arc<CellLevel>),
     ) -> Result<NodeGateway, StoreError> {
         let asked_at = trust.reading();
         let store = patient(parts.store.clone(), parts.clock.clone());
@@ -103,6 +108,8 @@ impl NodeGateway {
         }
         trust.measure(asked_at, trust.reading(), stated.time);
         Ok(NodeGateway {
+            node: node.clone(),
+            level,
             trust,
             store: parts.store.clone(),
             clock: parts.clock.clone(),
@@ -148,6 +155,8 @@ impl NodeGateway {
         let (asked, limit) = (self.store.now(Scope::Coordinator), self.clock.sleep(STORE_MAX));
         let (clock, trust) = (self.clock.clone(), self.trust.clone());
         let asked_at = trust.reading();
+        let levels = Box::pin(self.level.clone().look(self.store.clone()));
+        let levels = select(levels, self.clock.sleep(STORE_MAX));
         let probing = self.is_started().then(|| self.ask_shards());
         async move {
             let last = match select(asked, limit).await {
@@ -157,6 +166,7 @@ impl NodeGateway {
                 }
                 Either::Left((Err(_), _)) | Either::Right(_) => None,
             };
+            levels.await;
             let probes = OptionFuture::from(probing).await;
             Seen { last, probes }
         }

@@ -7,6 +7,7 @@
 pub mod cell;
 pub mod gateway;
 pub mod lanes;
+pub mod level;
 pub mod notes;
 pub mod only_worker;
 mod reads;
@@ -25,6 +26,7 @@ use crate::cluster::work::{Far, Ways};
 use crate::desk::{Desk, DeskParts};
 use crate::node::gateway::NodeGateway;
 use crate::node::lanes::{Lane, start_on};
+use crate::node::level::CellLevel;
 use crate::node::notes::{Notes, Waiters};
 use crate::node::trust::ClockWatch;
 use crate::shell::fetch::SharedStore;
@@ -186,6 +188,7 @@ struct OfShards<'a> {
     worker: &'a WorkerId,
     notes: Arc<dyn Notes>,
     trust: &'a Arc<ClockWatch>,
+    level: &'a Arc<CellLevel>,
     hosted: bool,
 }
 
@@ -216,6 +219,7 @@ async fn start_shards(
             heartbeat: config.heartbeat,
             key_kept: config.key_kept,
             trust: shared.trust.clone(),
+            level: shared.level.clone(),
             trial_turn: trial_turn.clone(),
             hosted: shared.hosted,
         };
@@ -238,17 +242,20 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     let notes: Arc<dyn Notes> = Arc::new(AllNotes(sinks));
     let watched = notes.clone();
     let trust = ClockWatch::new(parts.clock.clone(), config.clock_offset_max);
+    let level = CellLevel::new(cell.level);
     let of_shards = OfShards {
         cell: &cell,
         map,
         worker: &worker_id,
         notes,
         trust: &trust,
+        level: &level,
         hosted: neighbours.is_none(),
     };
     let shards = start_shards(&config, &parts, of_shards).await?;
     let owners = neighbours.as_ref().map(|_| Arc::new(Owners::new(config.name.clone())));
-    let gateway = NodeGateway::new(&parts, (map, &cell), shards.clone(), waiters, trust).await?;
+    let of_node = (&parts, &config.name);
+    let gateway = NodeGateway::new(of_node, (map, &cell), shards.clone(), waiters, (trust, level)).await?;
     let far = owners.clone().zip(neighbours.as_ref()).map(|(owners, neighbours)| Far {
         owners,
         router: neighbours.router.clone(),

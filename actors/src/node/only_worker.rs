@@ -51,6 +51,7 @@ pub async fn join_as_worker(
 ) -> Result<OnlyWorker, StartError> {
     let owners = Arc::new(Owners::new(config.name.clone()));
     let router = neighbours.router;
+    let trust = ClockWatch::new(parts.clock.clone(), config.clock_offset_max);
     let (onlooker, mut map) = Onlooker::start(OnlookerParts {
         node: config.name.clone(),
         boot: neighbours.boot,
@@ -58,6 +59,7 @@ pub async fn join_as_worker(
         clock: parts.clock.clone(),
         owners: owners.clone(),
         router: router.clone(),
+        trust: trust.clone(),
         fatal: parts.fatal,
     });
     let named = map.wait_for(Option::is_some).await.ok().and_then(|map| *map);
@@ -69,7 +71,7 @@ pub async fn join_as_worker(
         runner: parts.runner,
         id: WorkerId::of_start(config.name.clone(), draw_u64(&*parts.chance)),
         config: config.worker(config.slots, map),
-        trust: ClockWatch::new(parts.clock.clone(), config.clock_offset_max),
+        trust,
         lease: config.lease,
         ways: Ways::new(Vec::new(), Some(Far { owners, router, orders })),
     };

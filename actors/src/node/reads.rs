@@ -5,7 +5,8 @@
 
 use crate::desk::Desk;
 use crate::gateway::{
-    Answer, FateQuery, Gateway, Health, JobRange, JobView, NodeFacts, Page, ScheduleFacts, ShardReply, ShardRequest,
+    Answer, FateQuery, Gateway, Health, JobRange, JobView, LevelFacts, NodeFacts, Page, ScheduleFacts, ShardReply,
+    ShardRequest,
 };
 use crate::node::gateway::NodeGateway;
 use crate::shell::fetch::{BadRow, SharedStore, read_all, read_page, read_rows, read_rows_within};
@@ -212,6 +213,14 @@ impl Gateway for NodeGateway {
             looking.await;
             Ok(was_in_doubt)
         })
+    }
+
+    fn level(&self) -> Answer<LevelFacts> {
+        self.read_level()
+    }
+
+    fn raise_level(&self) -> Answer<LevelFacts> {
+        NodeGateway::raise_level(self)
     }
 
     fn health(&self) -> Health {

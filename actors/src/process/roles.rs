@@ -15,7 +15,7 @@ use crate::mesh::envelope::{BOARD, STORE, ServiceId};
 use crate::mesh::listen::MeshListener;
 use crate::mesh::store_link::{MeshStoreLink, StoreService};
 use crate::mesh::tls::MeshTls;
-use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
+use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service, Versions};
 use crate::net::rt;
 use crate::node::only_worker::{OnlyWorkerParts, join_as_worker};
 use crate::node::{Neighbours, NodeConfig};
@@ -65,6 +65,7 @@ impl Connections {
             },
             clock: self.clock.clone(),
             chance: self.chance.clone(),
+            versions: Versions::default(),
             services,
             counts: MeshCounts::default(),
         }
@@ -112,11 +113,16 @@ pub(super) async fn serve_store(
     (listener, lease): (MeshListener, Span),
     signals: &mut Signals,
 ) -> Result<(), Refused> {
-    let service: Arc<dyn Service> = Arc::new(StoreService::new(store, cell));
+    let service: Arc<dyn Service> = Arc::new(StoreService::new(store.clone(), cell));
     let boot = draw_u64(&*connections.chance);
-    let board: Arc<dyn Service> = Arc::new(BoardService::new(boot, lease, connections.clock.clone()));
+    let beside = BoardService::beside(boot, lease, connections.clock.clone(), Some(store.clone()));
+    let board: Arc<dyn Service> = Arc::new(beside);
     let services = BTreeMap::from([(STORE, service), (BOARD, board)]);
-    let parts = Arc::new(connections.parts(Some(cell), Roles::STORE, services));
+    let parts = connections.parts(Some(cell), Roles::STORE, services);
+    let parts = Arc::new(MeshParts {
+        versions: Versions::default().at_least(move || store.level()),
+        ..parts
+    });
     let (tell_stop, stop) = watch::channel(false);
     say(&format!(
         "fencepost {} store for other nodes on {}",

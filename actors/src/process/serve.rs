@@ -126,7 +126,10 @@ pub fn serve(options: ServeOptions) -> ExitCode {
     logging::start(options.log, &options.level);
     panics::end_on_panic();
     #[cfg(feature = "test-switches")]
-    crate::process::switches::plant_in_schedules();
+    {
+        crate::process::switches::plant_in_schedules();
+        crate::process::switches::play_older();
+    }
     match threads::main_system().block_on(run(options)) {
         Ok(()) => exit::code(exit::STOPPED),
         Err(refused) => {

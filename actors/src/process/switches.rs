@@ -38,6 +38,14 @@ pub fn die_at(place: &str) {
     }
 }
 
+/// While the file `older` is there at the start, this process is one of the version before: it speaks the protocol
+/// and reads the rows of that one, and no others.
+pub fn play_older() {
+    if switch("older").is_some_and(|path| path.exists()) {
+        fencepost_core::planted::play_older();
+    }
+}
+
 /// Evaluating a schedule panics while the file `panic-schedule-NAME` is there.
 pub fn plant_in_schedules() {
     fencepost_core::planted::on_evaluate(|name| panic_in(&format!("schedule-{name}")));

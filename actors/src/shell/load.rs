@@ -140,7 +140,12 @@ async fn leave_once(store: &SharedStore, plan: &OpenPlan, holder: Holder) -> Res
 /// A restore of a store that this node outlived raised the generation: what it knows of the cell is no longer
 /// true, and its tokens would be the lost side's (PROTOCOL F11). It must start anew.
 pub(crate) async fn check_cell(store: &SharedStore, generation: Generation, map: ShardMap) -> Result<(), StoreError> {
-    let (rows, _) = read_rows(store, &[RowKey::Cell]).await?;
+    let (rows, bad) = read_rows(store, &[RowKey::Cell]).await?;
+    // Raised to a level that this build does not know, say: it must not write another row.
+    if let Some(row) = bad.first() {
+        let why = format!("the cell's own row cannot be read any more: {}", row.reason);
+        return Err(StoreError::Broken(why));
+    }
     let cell = rows.into_values().flatten().find_map(|row| match row {
         Row::Cell(cell) => Some(cell),
         _ => None,

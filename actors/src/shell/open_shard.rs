@@ -139,7 +139,7 @@ impl ShardActor {
             holder: loaded.holder,
             lease: self.parts.lease,
             heartbeat: self.parts.heartbeat,
-            key_kept: self.parts.key_kept,
+            key_kept: self.parts.level.key_kept(self.parts.key_kept),
         };
         let owner = ShardOwner {
             shard: plan.shard,
@@ -275,6 +275,8 @@ impl ShardActor {
         if let Some(open) = self.open.as_mut().filter(|open| !open.inbox.is_empty()) {
             open.machine.set_full(self.parts.store.is_full());
             open.machine.set_holds_back(self.parts.trust.holds_back());
+            open.machine
+                .set_key_kept(self.parts.level.key_kept(self.parts.key_kept));
         }
         while let Some(waiting) = self.open.as_mut().and_then(|open| open.inbox.pop_front()) {
             self.take_up(waiting, ctx);

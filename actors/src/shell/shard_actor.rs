@@ -7,6 +7,7 @@
 use crate::chance::{SharedChance, draw_holder};
 use crate::clock::SharedClock;
 use crate::gateway::{ScheduleRequest, ShardRequest};
+use crate::node::level::CellLevel;
 use crate::node::notes::Notes;
 use crate::node::trust::ClockWatch;
 use crate::shell::fetch::SharedStore;
@@ -62,6 +63,8 @@ pub struct ShardParts {
     pub heartbeat: Span,
     /// How long idempotency keys are kept after the end of their jobs.
     pub key_kept: Span,
+    /// The cell's level, as last seen.
+    pub level: Arc<CellLevel>,
     /// What is known of this node's clock: without trust nothing is granted.
     pub trust: Arc<ClockWatch>,
     /// One trial of a schedule at a time on this node (F9).

@@ -1,6 +1,6 @@
 //! The messages of a cell of several nodes: golden bytes, and bytes that are none.
 //!
-//! Owns: the comparison with `golden-cluster-v1.hex`. Must never: know a connection. Next:
+//! Owns: the comparison with `golden-cluster-v1.hex`, and with `golden-board-v2.hex` for what a second version has. Must never: know a connection. Next:
 //! `../../src/cluster/message.rs`, `../../src/cluster/request.rs`.
 
 use crate::written::{Written, are_golden, are_strict};
@@ -20,6 +20,7 @@ use fencepost_core::time::{Span, StoreTime};
 use std::sync::Arc;
 
 const GOLDEN: &str = include_str!("golden-cluster-v1.hex");
+const GOLDEN_BOARD: &str = include_str!("golden-board-v2.hex");
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
@@ -49,6 +50,7 @@ fn session() -> Session {
             report(3, Hold::Leaving),
         ],
         address: "127.0.0.1:4482".into(),
+        level: 1,
     }
 }
 
@@ -165,17 +167,11 @@ fn replies() -> Vec<Reply> {
     ]
 }
 
-fn written() -> Written {
-    let view = BoardView {
-        board: 3,
-        number: 4,
-        is_young: true,
-        length: Span::from_secs(5),
-        sessions: vec![session()],
-    };
-    let calls = [
+fn calls(level: u16) -> Vec<BoardCall> {
+    let session = Session { level, ..session() };
+    vec![
         BoardCall::Post {
-            session: session(),
+            session,
             seen: 7,
             wait_ms: 1_000,
         },
@@ -183,17 +179,30 @@ fn written() -> Written {
             node: name("a"),
             boot: 9,
         },
-    ];
-    let answers = [
+    ]
+}
+
+fn answers(level: u16) -> Vec<BoardAnswer> {
+    let view = BoardView {
+        board: 3,
+        number: 4,
+        is_young: true,
+        length: Span::from_secs(5),
+        sessions: vec![Session { level, ..session() }],
+    };
+    vec![
         BoardAnswer::Taken(view),
         BoardAnswer::Old,
         BoardAnswer::NameTaken,
         BoardAnswer::Left,
         BoardAnswer::NotUnderstood,
-    ];
+    ]
+}
+
+fn written() -> Written {
     let mut all: Vec<(&str, Vec<u8>)> = Vec::new();
-    all.extend(calls.iter().map(|call| ("call", call.encode())));
-    all.extend(answers.iter().map(|answer| ("answer", answer.encode())));
+    all.extend(calls(1).iter().map(|call| ("call", call.encode(1))));
+    all.extend(answers(1).iter().map(|answer| ("answer", answer.encode(1))));
     all.extend(
         requests()
             .iter()
@@ -203,11 +212,23 @@ fn written() -> Written {
     all
 }
 
+/// What is on the board, in its second version.
+fn written_second() -> Written {
+    let (mut calls, mut answers) = (calls(2), answers(2));
+    let (node, boot) = (name("a"), 9);
+    calls.push(BoardCall::Time { node, boot });
+    answers.push(BoardAnswer::Stated(StoreTime(1_700_000_000_000_000)));
+    let calls = calls.iter().map(|call| ("call", call.encode(2)));
+    calls
+        .chain(answers.iter().map(|answer| ("answer", answer.encode(2))))
+        .collect()
+}
+
 /// The same message again, if these bytes are one.
 fn again(what: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     match what {
-        "call" => BoardCall::decode(bytes).ok().map(|call| call.encode()),
-        "answer" => BoardAnswer::decode(bytes).ok().map(|answer| answer.encode()),
+        "call" => BoardCall::decode(bytes).ok().map(|call| call.encode(bytes[0])),
+        "answer" => BoardAnswer::decode(bytes).ok().map(|answer| answer.encode(bytes[0])),
         "request" => decode_request(bytes)
             .ok()
             .map(|(shard, request)| encode_request(shard, &request)),
@@ -218,11 +239,12 @@ fn again(what: &str, bytes: &[u8]) -> Option<Vec<u8>> {
 #[test]
 fn messages_between_nodes_are_written_as_they_always_were() {
     are_golden(GOLDEN, &written());
+    are_golden(GOLDEN_BOARD, &written_second());
 }
 
 #[test]
 fn messages_between_nodes_come_back_as_they_were() {
-    for (what, bytes) in written() {
+    for (what, bytes) in written().into_iter().chain(written_second()) {
         assert_eq!(again(what, &bytes).as_ref(), Some(&bytes), "{what}");
     }
     for request in requests() {

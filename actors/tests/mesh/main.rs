@@ -15,6 +15,7 @@ mod proxy;
 mod store;
 mod tls;
 mod tls_strangers;
+mod versions;
 mod work;
 mod work_messages;
 mod written;

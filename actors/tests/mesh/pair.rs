@@ -8,7 +8,7 @@ use fencepost::mesh::counts::MeshCounts;
 use fencepost::mesh::envelope::ServiceId;
 use fencepost::mesh::listen::MeshListener;
 use fencepost::mesh::peer::Peer;
-use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
+use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service, Versions};
 use fencepost_core::name::Name;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -75,6 +75,7 @@ pub fn parts(cell: Option<u128>, facts: NodeFacts, services: &[(ServiceId, Arc<d
         facts,
         clock: Arc::new(SystemClock::new()) as SharedClock,
         chance: Arc::new(SystemChance),
+        versions: Versions::default(),
         services: services.iter().cloned().collect::<BTreeMap<_, _>>(),
         counts: MeshCounts::default(),
     }

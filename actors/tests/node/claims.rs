@@ -15,6 +15,7 @@ use fencepost::desk::{Ask, Desk, DeskParts, Handed, Report};
 use fencepost::mesh::Roles;
 use fencepost::mesh::envelope::{ORDERS, REPORTS};
 use fencepost::node::lanes::start_on;
+use fencepost::node::level::CellLevel;
 use fencepost::node::notes::Notes;
 use fencepost::node::trust::ClockWatch;
 use fencepost::shell::load::OpenPlan;
@@ -75,6 +76,7 @@ impl Owner {
                 heartbeat: Span::from_secs(1),
                 key_kept: Span::from_secs(3_600),
                 trust: ClockWatch::new(world.clock.clone(), Span::from_secs(60)),
+                level: CellLevel::new(2),
                 trial_turn: Arc::new(Semaphore::new(1)),
                 hosted: false,
             };
@@ -127,6 +129,7 @@ impl Owner {
                 decided: 0,
                 shards: vec![report; usize::from(SHARDS)],
                 address: self.listening.address.to_string().into(),
+                level: 2,
             }],
         }
     }

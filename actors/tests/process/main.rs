@@ -40,6 +40,8 @@ mod support;
 #[cfg(feature = "test-switches")]
 mod switched;
 mod unsure;
+#[cfg(feature = "test-switches")]
+mod versions;
 mod worker_cases;
 mod worker_killer;
 mod workers;

@@ -17,7 +17,7 @@ use fencepost::mesh::envelope::{STORE, ServiceId};
 use fencepost::mesh::listen::MeshListener;
 use fencepost::mesh::peer::Peer;
 use fencepost::mesh::store_link::StoreService;
-use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
+use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service, Versions};
 use fencepost::process::serve::StoreTicks;
 use fencepost_core::name::Name;
 use fencepost_storage::model::ModelStore;
@@ -381,6 +381,7 @@ pub fn serve_here(
         },
         clock,
         chance: Arc::new(SystemChance),
+        versions: Versions::default(),
         services,
         counts: MeshCounts::default(),
     };

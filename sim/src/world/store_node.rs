@@ -15,7 +15,7 @@ use fencepost::mesh::dial::dial_for;
 use fencepost::mesh::envelope::{BOARD, STORE};
 use fencepost::mesh::listen::MeshListener;
 use fencepost::mesh::store_link::{MeshStoreLink, StoreService};
-use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service};
+use fencepost::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service, Versions};
 use fencepost::node::Neighbours;
 use fencepost_core::limits::SHARD_LEASE_MS;
 use fencepost_core::name::Name;
@@ -175,6 +175,7 @@ fn mesh_parts(
         },
         clock,
         chance: Arc::new(SharedStream::new(stream)),
+        versions: Versions::default(),
         services,
         counts: MeshCounts::default(),
     }

@@ -338,11 +338,12 @@ fn small() -> BoxedStrategy<Row> {
         ready().prop_map(RowKey::Ready),
     ];
     prop_oneof![
-        facts.prop_map(|(cell, generation, shards, created_at)| Row::Cell(CellRow {
+        (facts, 1..=2_u16).prop_map(|((cell, generation, shards, created_at), level)| Row::Cell(CellRow {
             cell,
             generation: Generation(generation),
             shards,
             created_at,
+            level,
         })),
         (scope(), name(), any::<u64>())
             .prop_map(|(scope, node, version)| { Row::Assignment(AssignmentRow { scope, node, version }) }),

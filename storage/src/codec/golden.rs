@@ -6,6 +6,7 @@
 use super::*;
 use super::{decode_scope, encode_scope, samples};
 use crate::keys::{key_bytes, scope_key};
+use fencepost_core::row::CellRow;
 use std::fmt::Write as _;
 
 const GOLDEN: &str = include_str!("../../golden/v1.hex");
@@ -57,11 +58,20 @@ fn what_is_written_is_what_was_always_written() {
 }
 
 #[test]
-fn the_second_format_of_a_job_is_written_where_the_first_has_no_place() {
+fn the_second_format_of_a_row_is_written_where_the_first_has_no_place() {
     let row = Row::Job(Box::new(samples::keeping_job()));
     let (key, mut value) = (key_bytes(&row.key()), Vec::new());
     encode_row(&row, &mut value);
-    assert_eq!(GOLDEN_2, format!("Job {} {}\n", hex(&key), hex(&value)));
+    let cell = match samples::rows().swap_remove(0) {
+        Row::Cell(cell) => Row::Cell(CellRow { level: 2, ..cell }),
+        other => other,
+    };
+    let (cell_key, mut cell_value) = (key_bytes(&cell.key()), Vec::new());
+    encode_row(&cell, &mut cell_value);
+    let line = |kind: &str, key, value| format!("{kind} {} {}\n", hex(key), hex(value));
+    let written = line("Job", &key, &value) + &line("Cell", &cell_key, &cell_value);
+    assert_eq!(GOLDEN_2, written);
+    assert_eq!(decode_row(&cell_key, &cell_value), Ok(cell));
     assert_eq!(decode_row(&key, &value), Ok(row));
     let mut other = samples::keeping_job();
     other.key_kept = None;

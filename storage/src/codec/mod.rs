@@ -29,6 +29,7 @@ pub use scope_row::{decode_scope, encode_scope};
 use crate::keys::{KeyError, Kind, parse_key};
 use crate::wire::{In, Out, WireError};
 use fencepost_core::job::JobSpec;
+use fencepost_core::level;
 use fencepost_core::limits::ROW_BYTES_MAX;
 use fencepost_core::row::{Row, RowKey};
 
@@ -49,6 +50,8 @@ pub fn take_job_spec(input: &mut In<'_>) -> Result<JobSpec, RowError> {
 pub const ROW_VERSION: u8 = 1;
 /// Format of a job's row that says how long its key is kept: the first one, and that behind it.
 pub const JOB_ROW_VERSION: u8 = 2;
+/// Format of a cell's row that says its level: the first one, and that behind it. Written from level 2 on.
+pub const CELL_ROW_VERSION: u8 = 2;
 
 /// Why bytes are no row. Local to the row: it is quarantined with this reason (F9).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +62,9 @@ pub enum RowError {
     /// A later version wrote it.
     #[error("the row has format {0}, newer than this version knows; start the version that wrote it")]
     Newer(u8),
+    /// The cell was raised to a level that this version does not know.
+    #[error("the cell is at level {0}, and this version knows levels up to {known}; start the version that raised it, or a later one", known = level::known())]
+    Level(u16),
     /// It ends too early.
     #[error("the row ends too early")]
     Short,
@@ -95,13 +101,17 @@ pub fn decode_row(key: &[u8], value: &[u8]) -> Result<Row, RowError> {
     let version = input.fixed::<1>()?[0];
     match version {
         ROW_VERSION => {}
-        JOB_ROW_VERSION if matches!(key, RowKey::Job(_)) => {}
+        JOB_ROW_VERSION if matches!(key, RowKey::Job(_)) && level::known() > 1 => {}
+        CELL_ROW_VERSION if matches!(key, RowKey::Cell) && level::known() > 1 => {}
         0 => return Err(RowError::Illegal("format")),
         newer => return Err(RowError::Newer(newer)),
     }
     let mut row = decode_v1(key, &mut input)?;
     if let (Row::Job(job), JOB_ROW_VERSION) = (&mut row, version) {
         job.key_kept = Some(input.span()?);
+    }
+    if let (Row::Cell(cell), CELL_ROW_VERSION) = (&mut row, version) {
+        cell.level = small_rows::take_level(&mut input)?;
     }
     input.end()?;
     Ok(row)
@@ -144,6 +154,18 @@ fn decode_v1(key: RowKey, input: &mut In<'_>) -> Result<Row, RowError> {
         RowKey::Mark(shard, range) => Row::Mark(small_rows::take_mark((shard, range), input)?),
         RowKey::Quarantine(shard, raw) => Row::Quarantine(Box::new(small_rows::take_quarantine((shard, raw), input)?)),
     })
+}
+
+/// The level that a write raises its cell to, if it is one of the cell's own row.
+#[cfg(not(madsim))]
+pub(crate) fn level_written(key: &[u8], value: &[u8]) -> Option<u16> {
+    if Kind::of(key) != Some(Kind::Cell) {
+        return None;
+    }
+    match decode_row(key, value) {
+        Ok(Row::Cell(cell)) => Some(cell.level),
+        Ok(_) | Err(_) => None,
+    }
 }
 
 /// The version that a job row's value carries at its fixed place (bytes 1 to 8, big-endian, in this

@@ -6,6 +6,7 @@ use super::RowError;
 use crate::keys::{key_bytes, parse_key};
 use crate::wire::{In, Out, within};
 use fencepost_core::ids::{Epoch, Generation, JobId, Scope, ShardId, ShardMap};
+use fencepost_core::level;
 use fencepost_core::limits::{ERROR_BYTES_MAX, SHARD_COUNT_MAX};
 use fencepost_core::name::Name;
 use fencepost_core::row::{
@@ -17,6 +18,19 @@ use std::sync::Arc;
 pub(super) fn put_cell(row: &CellRow, out: &mut Out<'_>) {
     out.put(row.cell).put(row.generation.0).put(row.shards);
     out.time(row.created_at);
+    // Only in the second format.
+    if row.level > 1 {
+        out.put(row.level);
+    }
+}
+
+/// The end of a cell's row in its second format; a level that is not known is refused by its number.
+pub(super) fn take_level(input: &mut In<'_>) -> Result<u16, RowError> {
+    match input.take()? {
+        level @ 2..=level::NEWEST => Ok(level),
+        0 | 1 => Err(RowError::Illegal("level")),
+        newer => Err(RowError::Level(newer)),
+    }
 }
 
 pub(super) fn take_cell(input: &mut In<'_>) -> Result<CellRow, RowError> {
@@ -25,6 +39,7 @@ pub(super) fn take_cell(input: &mut In<'_>) -> Result<CellRow, RowError> {
         generation: Generation(input.take()?),
         shards: within(input.take()?, 1, SHARD_COUNT_MAX, "shards")?,
         created_at: input.time()?,
+        level: 1,
     };
     ShardMap::new(row.shards).ok_or(RowError::Illegal("shards"))?;
     Ok(row)

@@ -90,6 +90,20 @@ fn a_row_of_a_later_format_is_refused_as_newer() {
 }
 
 #[test]
+fn a_cell_of_a_level_that_is_not_known_is_refused_by_its_number() {
+    let Row::Cell(cell) = &samples::rows()[0] else {
+        panic!("the first sample is a cell");
+    };
+    let at = |level| encoded(&Row::Cell(fencepost_core::row::CellRow { level, ..cell.clone() }));
+    let (key, second) = at(2);
+    assert!(matches!(decode_row(&key, &second), Ok(Row::Cell(cell)) if cell.level == 2));
+    assert_eq!((second[0], at(1).1[0]), (2, 1), "the first level is as it always was");
+    let refused = decode_row(&key, &at(3).1).unwrap_err();
+    assert_eq!(refused, RowError::Level(3));
+    assert!(refused.to_string().contains("levels up to 2"), "{refused}");
+}
+
+#[test]
 fn a_length_beyond_the_row_is_refused_before_anything_is_allocated() {
     let (key, _) = encoded(&Row::Job(Box::new(samples::small_job(0))));
     // Version, job version, flags, state, time, then a payload of 2^64 - 1 bytes.

@@ -6,6 +6,8 @@
 
 use super::disk_space::DiskSpace;
 use super::error::plain;
+use super::folder::Folder;
+use super::identity::Identity;
 use super::mark::{Mark, MarkFile, MarkSlot};
 use super::marker::{Answer, PanicGuard, Synced};
 use super::queue::{Item, Queue};
@@ -13,7 +15,7 @@ use super::redo;
 use super::space::{SPACES, Spaces};
 use crate::batch::RawWrite;
 use crate::clock::TimeKeeper;
-use crate::codec::encode_scope;
+use crate::codec::{encode_scope, level_written};
 use crate::keys::{chain_key, scope_key};
 use crate::rules::{Group, State};
 use crate::store::{Bytes, Committed, StoreError};
@@ -49,6 +51,9 @@ pub(super) struct Committer {
     pub(super) file: Arc<Mutex<MarkFile>>,
     /// The highest acknowledged mark, for all to see.
     pub(super) acknowledged: Arc<Mutex<Mark>>,
+    /// Its format is raised before the first row of a higher level is written.
+    pub(super) identity: Arc<Mutex<Identity>>,
+    pub(super) folder: Folder,
     /// The journal is synced up to this group.
     pub(super) journal_synced: u64,
     /// Journals at the last look.
@@ -138,6 +143,9 @@ impl Committer {
         if gathered.is_empty() {
             return self.pass_on(gathered.answers);
         }
+        if let Err(why) = self.raise_format(gathered.level()) {
+            return self.break_down(gathered.answers, &why);
+        }
         let mark = self.mark.next(gathered.digest.finalize().as_bytes());
         let committed = match gathered.rows() {
             Some(rows) => self.commit_small(&gathered, mark, rows),
@@ -150,6 +158,23 @@ impl Committer {
         self.current.scopes.extend(gathered.scopes);
         self.pass_on(gathered.answers);
         self.bound_journals();
+    }
+
+    /// So that an older version refuses the folder by its first line. Durable before the group is.
+    fn raise_format(&self, level: u32) -> Result<(), String> {
+        let mut identity = super::locked(&self.identity);
+        if level <= identity.format {
+            return Ok(());
+        }
+        let raised = Identity {
+            format: level,
+            ..*identity
+        };
+        raised
+            .write(&self.folder)
+            .map_err(|error| format!("the store's format cannot be raised: {error}"))?;
+        *identity = raised;
+        Ok(())
     }
 
     /// After a large group the answers wait for its mark; a small one's mark is durable.
@@ -304,6 +329,18 @@ impl Gathered {
     fn rows(&self) -> Option<Vec<u8>> {
         let batches = self.batches.iter().flat_map(|batch| &batch.writes);
         redo::encode(self.scopes.values(), batches.chain(self.writes.iter().flatten()))
+    }
+
+    /// The highest level that a write of it raises the cell to; zero if none does.
+    fn level(&self) -> u32 {
+        let batches = self.batches.iter().flat_map(|batch| &batch.writes);
+        let raised = batches
+            .chain(self.writes.iter().flatten())
+            .filter_map(|write| match write {
+                RawWrite::Put { key, value, .. } => level_written(key, value),
+                RawWrite::Delete { .. } => None,
+            });
+        raised.max().map_or(0, u32::from)
     }
 
     fn is_empty(&self) -> bool {

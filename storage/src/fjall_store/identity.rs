@@ -1,16 +1,20 @@
-//! The identity file: which store this is, its format, its keyspaces; written once.
+//! The identity file: which store this is, its format, its keyspaces.
 //!
 //! Owns: the format version check, made before anything in the folder is written. A few lines of
-//! text with a checksum. Must never: change after creation. Next: `mark.rs`.
+//! text with a checksum. Must never: change after creation, but for the format: it is the level of the cell's
+//! rows, and is raised before the first row of a higher one is written. Next: `mark.rs`.
 
 use super::error::StartError;
 use super::folder::Folder;
 use super::space::{SPACES, Space};
+use fencepost_core::level;
 use std::fs;
 use std::io;
 
 /// The newest format of a store's folder that this version knows, and the one it makes.
-pub(super) const FORMAT: u32 = 1;
+pub(super) fn format_known() -> u32 {
+    u32::from(level::known())
+}
 
 const MAGIC: &str = "fencepost-store";
 
@@ -63,11 +67,11 @@ impl Identity {
             .next()
             .and_then(|line| line.strip_prefix(MAGIC)?.trim().parse().ok())
             .ok_or_else(damaged)?;
-        if format > FORMAT {
+        if format > format_known() {
             return Err(StartError::Newer {
                 folder: folder.path().to_path_buf(),
                 found: format,
-                known: FORMAT,
+                known: format_known(),
             });
         }
         let identity = parse(&text, format).ok_or_else(damaged)?;

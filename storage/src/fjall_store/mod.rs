@@ -76,7 +76,8 @@ struct Shared {
     /// The mark that is durable.
     acknowledged: Arc<Mutex<Mark>>,
     folder: PathBuf,
-    identity: Identity,
+    /// Its format is raised while the store is open.
+    identity: Arc<Mutex<Identity>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Released last.
     _lock: lock::FolderLock,
@@ -100,8 +101,8 @@ impl FjallStore {
     }
 
     /// What the folder's identity file says.
-    pub fn identity(&self) -> &Identity {
-        &self.shared.identity
+    pub fn identity(&self) -> Identity {
+        *locked(&self.shared.identity)
     }
 
     /// Bytes on disk: tables and journals.
@@ -231,6 +232,10 @@ impl Store for FjallStore {
 
     fn is_full(&self) -> bool {
         locked(&self.shared.disk).is_full()
+    }
+
+    fn level(&self) -> u16 {
+        u16::try_from(self.identity().format).unwrap_or(u16::MAX)
     }
 
     fn describe(&self) -> StoreFacts {

@@ -9,7 +9,7 @@ use super::committer::{Committer, Current};
 use super::disk_space::{DiskSpace, FreeSpace, StatvfsProbe};
 use super::error::StartError;
 use super::folder::{Folder, is_there};
-use super::identity::{FORMAT, Identity};
+use super::identity::{Identity, format_known};
 use super::journal::{self, Journals};
 use super::lock::FolderLock;
 use super::mark::{Mark, MarkFile, Ring};
@@ -161,6 +161,7 @@ fn run(path: &Path, options: Options, opened: Opened) -> Result<FjallStore, Star
         mark_file.planted = options.planted;
     }
     let mark_file = Arc::new(Mutex::new(mark_file));
+    let identity = Arc::new(Mutex::new(opened.identity));
     let marker = Marker {
         file: mark_file.clone(),
         durable: acknowledged.clone(),
@@ -178,6 +179,8 @@ fn run(path: &Path, options: Options, opened: Opened) -> Result<FjallStore, Star
         synced,
         file: mark_file,
         acknowledged: acknowledged.clone(),
+        identity: identity.clone(),
+        folder: folder.clone(),
         journal_synced: opened.mark.sequence,
         journals: 1,
         #[cfg(any(test, feature = "planted"))]
@@ -195,7 +198,7 @@ fn run(path: &Path, options: Options, opened: Opened) -> Result<FjallStore, Star
             disk,
             acknowledged,
             folder: path.to_path_buf(),
-            identity: opened.identity,
+            identity,
             threads: Mutex::new(threads),
             _lock: opened.lock,
         }),
@@ -263,7 +266,7 @@ fn create(folder: &Folder, fresh: &NewStore, tuning: Tuning) -> Result<(), Start
     let identity = Identity {
         store: fresh.store,
         cell: fresh.cell,
-        format: FORMAT,
+        format: format_known(),
     };
     identity.write(folder)?;
     folder.remove(&folder.creating())

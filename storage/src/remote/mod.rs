@@ -14,6 +14,7 @@ use crate::store::{
     Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,
 };
 use fencepost_core::ids::{Epoch, Holder, Scope};
+use fencepost_core::level;
 use fencepost_core::limits::{
     REMOTE_BATCH_BYTES_MAX, REMOTE_KEYS_MAX, REMOTE_WRITES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX,
 };
@@ -39,6 +40,10 @@ pub enum LinkError {
 pub trait StoreLink: Send + Sync + 'static {
     /// Sends the call when this is called, not when the future is first polled.
     fn call(&self, call: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, LinkError>>;
+    /// The level that the store's node knows, as far as is seen from here.
+    fn level(&self) -> u16 {
+        level::known()
+    }
 }
 
 /// A store on another node. Clones share one link.
@@ -259,6 +264,10 @@ impl Store for RemoteStore {
     fn describe(&self) -> StoreFacts {
         let facts = self.shared.facts.lock();
         facts.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn level(&self) -> u16 {
+        self.shared.link.level()
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Session {
     pub shards: Vec<ShardReport>,
     /// Where other nodes reach it; empty if they do not.
     pub address: Arc<str>,
+    /// The highest level that it knows (`level.rs`).
+    pub level: u16,
 }
 
 /// The board as it was at one moment.

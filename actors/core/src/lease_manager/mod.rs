@@ -42,7 +42,7 @@ use crate::limits::{PROMOTE_PER_STEP_MAX, READY_LOADS_MAX, REAP_PER_STEP_MAX};
 use crate::machine::{Out, Wake};
 use crate::row::{LeasedRow, MarkRange, MarkRow, RowKey};
 use crate::shard::ShardFacts;
-use crate::time::{Monotonic, Now};
+use crate::time::{Monotonic, Now, Span};
 use apart::Apart;
 use io::{LeaseEffect, LeaseInput, LeaseOpened};
 use leases::LeaseTable;
@@ -138,6 +138,11 @@ impl LeaseManager {
     pub fn set_holds_back(&mut self, holds_back: bool) {
         self.fresh |= self.holds_back && !holds_back;
         self.holds_back = holds_back;
+    }
+
+    /// How long keys of jobs that end from the next step on are kept.
+    pub fn set_key_kept(&mut self, kept: Span) {
+        self.facts.key_kept = kept;
     }
 
     /// The store answers again after a while in which only heartbeats were stepped.

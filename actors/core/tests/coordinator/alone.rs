@@ -153,6 +153,7 @@ impl Bench {
                 progress: self.number,
             }],
             address: "".into(),
+            level: 2,
         };
         let sessions = [session("a"), session("b")];
         let gone = self.gone.clone();

@@ -10,6 +10,7 @@ pub mod openapi;
 pub mod preview;
 pub mod schedule_actions;
 pub mod schedules;
+pub mod upgrade;
 pub mod walk;
 pub mod worker;
 
@@ -35,6 +36,8 @@ pub fn table() -> Vec<Entry> {
         ("/v1/facts", &["get"], get(node::facts)),
         ("/v1/quarantine", &["get"], get(node::quarantine)),
         ("/v1/clock/confirm", &["post"], post(node::confirm_clock)),
+        ("/v1/upgrade", &["get"], get(upgrade::upgrade)),
+        ("/v1/upgrade/finish", &["post"], post(upgrade::finish_upgrade)),
         (
             "/v1/jobs",
             &["get", "post"],

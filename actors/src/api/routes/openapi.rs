@@ -3,7 +3,7 @@
 //! Owns: what is listed and how a token is described. Must never: list a path that the router does not have
 //! (a test compares both ways). Next: `mod.rs` for the table.
 
-use super::{job_lists, jobs, node, preview, schedule_actions, schedules, worker};
+use super::{job_lists, jobs, node, preview, schedule_actions, schedules, upgrade, worker};
 use crate::api::body::ok;
 use axum::response::Response;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -25,6 +25,8 @@ use utoipa::{Modify, OpenApi};
         node::facts,
         node::quarantine,
         node::confirm_clock,
+        upgrade::upgrade,
+        upgrade::finish_upgrade,
         openapi_json,
         jobs::create_job,
         jobs::create_batch,

@@ -1,7 +1,11 @@
 //! Folders that must not be opened, and what is said about them.
 
+use super::super::folder::Folder;
+use super::super::identity::Identity;
 use super::*;
+use fencepost_core::ids::Generation;
 use fencepost_core::limits::MARK_SLOTS;
+use fencepost_core::row::CellRow;
 use std::fs;
 
 fn refused(folder: &Path) -> StartError {
@@ -53,12 +57,49 @@ async fn a_newer_format_is_refused_before_anything_is_written() {
     filled(&folder, 3).await;
     let path = folder.join("IDENTITY");
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("fencepost-store 1", "fencepost-store 2")).unwrap();
+    fs::write(&path, text.replace("fencepost-store 2", "fencepost-store 3")).unwrap();
     fs::remove_file(folder.join("LOCK")).unwrap();
     let before = listing(&folder);
     let error = refused(&folder);
     assert_eq!(error.code(), "store_newer", "{error}");
     assert_eq!(listing(&folder), before);
+}
+
+#[tokio::test]
+async fn the_format_of_a_folder_is_raised_before_the_first_row_of_a_higher_level() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("store");
+    filled(&path, 1).await;
+    // As the version before made it.
+    let folder = Folder::new(&path);
+    let made = Identity::read(&folder).unwrap().unwrap();
+    Identity { format: 1, ..made }.write(&folder).unwrap();
+    let format = || Identity::read(&folder).unwrap().unwrap().format;
+    let cell = |level| Write::Put {
+        row: Row::Cell(CellRow {
+            cell: 2,
+            generation: Generation(1),
+            shards: 16,
+            created_at: StoreTime(1),
+            level,
+        }),
+        expect: Expect::Any,
+    };
+    let store = started(&path);
+    let epoch = open(&store, 1).await;
+    must_commit(&store, epoch, 1, &[cell(1)]).await;
+    assert_eq!(
+        (store.level(), format()),
+        (1, 1),
+        "a cell of the first level changes nothing"
+    );
+    must_commit(&store, epoch, 2, &[cell(2)]).await;
+    assert_eq!((store.level(), format()), (2, 2));
+    must_commit(&store, epoch, 3, &[letter(9, 9)]).await;
+    drop(store);
+    let store = started(&path);
+    assert_eq!(store.level(), 2);
+    assert_eq!(store.identity(), Identity { format: 2, ..made });
 }
 
 #[tokio::test]

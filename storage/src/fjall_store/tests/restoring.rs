@@ -63,6 +63,7 @@ fn rows() -> Vec<Write> {
         generation: Generation(4),
         shards: SHARDS,
         created_at: StoreTime(1),
+        level: 1,
     })));
     writes
 }

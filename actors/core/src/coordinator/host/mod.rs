@@ -15,6 +15,7 @@ mod shards;
 
 use crate::coordinator::board::{BoardView, Session};
 use crate::ids::Epoch;
+use crate::level;
 use crate::limits::{BOARD_POSTS_PER_SESSION, POSTS_UNANSWERED_MAX};
 use crate::time::{Monotonic, Span};
 use io::{HostConfig, HostCounts, HostEffect, HostInput};
@@ -197,6 +198,7 @@ impl Host {
             decided: self.coordinates.map_or(0, |(_, decided)| decided),
             shards: self.shards.iter_mut().map(|shard| shard.post(beat)).collect(),
             address: self.config.address.clone(),
+            level: level::known(),
         }
     }
 

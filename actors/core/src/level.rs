@@ -1,0 +1,42 @@
+//! Levels: which formats of rows, and which protocol between nodes, a build knows; one number for both.
+//!
+//! Level 1: every row in its first format. Level 2: a job's row may say how long its key is kept, nodes say their
+//! level on the board, and the board states the store's time.
+//! A cell has a level, too: nobody writes what is beyond it. It is raised by an operator, once every node knows the
+//! higher one; from then on a build that does not is refused before it writes anything.
+//! Owns: the numbers. Must never: know which level a cell has (its row says so). Next: `fencepost`'s `node/level.rs`,
+//! docs/decisions/0027.
+
+use crate::job::KEY_KEPT;
+use crate::time::Span;
+
+/// The level of this build, and of a cell that it makes.
+pub const NEWEST: u16 = 2;
+/// The oldest level that this build works with: the version before.
+pub const OLDEST: u16 = NEWEST - 1;
+
+/// The level that this process knows: that of its build, or of the one before where a test plays that.
+pub fn known() -> u16 {
+    #[cfg(any(test, feature = "test-switches"))]
+    if crate::planted::plays_older() {
+        return OLDEST;
+    }
+    NEWEST
+}
+
+/// How long keys of jobs that end now are kept, in a cell of this level: before level 2 rows have no place for
+/// another time than the usual one.
+pub fn key_kept(level: u16, asked: Span) -> Span {
+    if level < 2 { KEY_KEPT } else { asked }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_level_has_no_place_for_is_not_asked_of_it() {
+        let hour = Span::from_secs(3_600);
+        assert_eq!((key_kept(1, hour), key_kept(2, hour)), (KEY_KEPT, hour));
+    }
+}
