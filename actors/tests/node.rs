@@ -51,6 +51,8 @@ mod room;
 mod stoppable;
 #[path = "node/trust.rs"]
 mod trust;
+#[path = "node/two_nodes.rs"]
+mod two_nodes;
 #[path = "node/two_owners.rs"]
 mod two_owners;
 
