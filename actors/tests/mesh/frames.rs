@@ -77,7 +77,7 @@ impl ByHand {
         ));
         let proof = proof_of(&MeshSecret::of("secret"), "dialer", &said, challenge);
         by_hand.send(&frame(FrameKind::Prove, ORIGIN, 0, &proof)).await;
-        by_hand.origin.link = welcome.link;
+        (by_hand.origin.link, by_hand.origin.version) = (welcome.link, welcome.version);
         by_hand
     }
 

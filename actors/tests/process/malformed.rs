@@ -95,6 +95,7 @@ impl Target {
         let origin = Origin {
             cell: welcome.cell.unwrap(),
             link: welcome.link,
+            version: welcome.version,
             ..origin
         };
         (stream, origin)
