@@ -5,6 +5,7 @@
 //! Next: `failure.rs`.
 
 use super::failure::Failure;
+use super::output::one_line;
 use crate::api::token::{TOKEN_FILE, read_token};
 use crate::net::rt::{HyperExecutor, HyperIo};
 use crate::problem::{Exit, OUTCOME_UNKNOWN, Problem, plain};
@@ -28,9 +29,15 @@ pub use crate::config::table::DATA_DEFAULT;
 /// How to reach a server.
 #[derive(Clone, Debug, Args)]
 pub struct ServerArgs {
-    /// Where the server listens.
-    #[arg(long, value_name = "URL", env = "FENCEPOST_SERVER", hide_env_values = true, default_value = SERVER_DEFAULT, help_heading = "Server")]
-    pub server: String,
+    /// Where the server listens; http://127.0.0.1:4480 by default.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "FENCEPOST_SERVER",
+        hide_env_values = true,
+        help_heading = "Server"
+    )]
+    pub server: Option<String>,
     /// File with the token; ./fencepost-data/token by default.
     #[arg(
         long,
@@ -43,6 +50,13 @@ pub struct ServerArgs {
     /// How long to wait for an answer; 30s by default.
     #[arg(long, value_name = "TIME", value_parser = parse_span, help_heading = "Server")]
     pub timeout: Option<Duration>,
+}
+
+impl ServerArgs {
+    /// Where the server is.
+    pub fn at(&self) -> &str {
+        self.server.as_deref().unwrap_or(SERVER_DEFAULT)
+    }
 }
 
 /// A length of time on the command line.
@@ -157,8 +171,9 @@ impl Client {
     }
 
     fn with_token(args: &ServerArgs, token: impl FnOnce() -> Result<String, Failure>) -> Result<Client, Failure> {
+        let server = args.at();
         let wrong = || {
-            let detail = format!("\"{}\" is no address of a server.", args.server);
+            let detail = format!("\"{}\" is no address of a server.", one_line(server));
             Failure::new(
                 Exit::Usage,
                 "server_invalid",
@@ -166,11 +181,7 @@ impl Client {
                 "Use a form such as http://127.0.0.1:4480.",
             )
         };
-        let authority = args
-            .server
-            .strip_prefix("http://")
-            .ok_or_else(wrong)?
-            .trim_end_matches('/');
+        let authority = server.strip_prefix("http://").ok_or_else(wrong)?.trim_end_matches('/');
         let parsed: hyper::http::uri::Authority = authority.parse().map_err(|_| wrong())?;
         // A port that is none must not become the default: the token goes where it points.
         let port = match (parsed.port_u16(), authority.ends_with(parsed.host())) {
@@ -280,12 +291,15 @@ impl Client {
 /// The token: from `FENCEPOST_TOKEN` (a server in memory has no file), or from the file. What a job's program
 /// finds under that name is the fencing token of its attempt.
 fn token_of(file: &std::path::Path) -> Result<String, Failure> {
-    let is_fencing = |token: &str| token.parse::<Token>().is_ok();
-    match std::env::var("FENCEPOST_TOKEN") {
-        Ok(token) if is_fencing(&token) => read_token(file).map_err(Failure::of),
-        Ok(token) if !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()) => Ok(token),
-        _ => read_token(file).map_err(Failure::of),
-    }
+    given_token().map_or_else(|| read_token(file).map_err(Failure::of), Ok)
+}
+
+/// What `FENCEPOST_TOKEN` says, if it is the API's.
+pub fn given_token() -> Option<String> {
+    let token = std::env::var("FENCEPOST_TOKEN").ok()?;
+    let is_fencing = token.parse::<Token>().is_ok();
+    let is_plain = !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic());
+    (is_plain && !is_fencing).then_some(token)
 }
 
 /// A request was sent, or may have been, and its answer did not come.

@@ -3,22 +3,18 @@
 //! Owns: the checks of folder, token, disk, sync, limits, clock and server. Must never: change a store, or
 //! stop at the first trouble. Next: `client.rs`; `GET /v1/facts` for the server's own side.
 
-use super::client::{Call, Client, DATA_DEFAULT, ServerArgs};
+use super::client::{Call, Client, ServerArgs, given_token};
+use super::doctor_node::{NodeArgs, Part, Told};
+use super::doctor_server::{is_elsewhere, judge_server};
 use super::failure::Failure;
-use super::output::{Format, OutputArgs, cell, one_line, put, show_table};
-use super::settings::FileArgs;
-use crate::api::text;
+use super::output::{Format, OutputArgs, one_line, put, show_table};
 use crate::api::token::{TOKEN_FILE, read_token};
 use crate::clock::{Clock as _, SharedClock, SystemClock};
-use crate::config::Setting;
-use crate::config::file::Source;
-use crate::config::table::{DATA, MESH_CA, MESH_CERT, MESH_KEY, MESH_STORE_AT};
 use crate::mesh::tls::TlsFiles;
 use crate::problem::{Exit, plain};
 use clap::Args;
 use fencepost_core::limits::{
-    CERTIFICATE_WARN_DAYS, DISK_FREE_MIN_BYTES, DOCTOR_CLOCK_GAP_MS, DOCTOR_CONNECT_MS, DOCTOR_SYNC_COUNT,
-    HTTP_CONNECTION_COUNT_MAX,
+    CERTIFICATE_WARN_DAYS, DISK_FREE_MIN_BYTES, DOCTOR_CONNECT_MS, DOCTOR_SYNC_COUNT, HTTP_CONNECTION_COUNT_MAX,
 };
 use fencepost_core::time::StoreTime;
 use fencepost_core::zone::ZoneVersion;
@@ -27,30 +23,15 @@ use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Folder of the store and the token; the file's, or ./fencepost-data, by default.
-    #[arg(long, value_name = "FOLDER", env = "FENCEPOST_DATA", hide_env_values = true)]
-    data: Option<PathBuf>,
-    /// Where a node without the store role finds it; the file's by default.
-    #[arg(long, value_name = "HOST:PORT", env = MESH_STORE_AT.env, hide_env_values = true)]
-    store_at: Option<String>,
-    /// Certificate of the cell's CA; with the other two, or the file's, this node's certificate is checked.
-    #[arg(long, value_name = "FILE", env = MESH_CA.env, hide_env_values = true)]
-    mesh_ca: Option<PathBuf>,
-    /// Certificate of this node.
-    #[arg(long, value_name = "FILE", env = MESH_CERT.env, hide_env_values = true)]
-    mesh_cert: Option<PathBuf>,
-    /// Its key.
-    #[arg(long, value_name = "FILE", env = MESH_KEY.env, hide_env_values = true)]
-    mesh_key: Option<PathBuf>,
     #[command(flatten)]
-    file: FileArgs,
+    node: NodeArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -59,30 +40,22 @@ pub struct DoctorArgs {
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
+pub(super) enum Level {
     Ok,
     Warn,
     Fail,
 }
 
-/// Where to look, and what was found on the way.
-struct Told {
-    data: PathBuf,
-    store_at: Option<String>,
-    certificate: Option<TlsFiles>,
-    findings: Vec<Finding>,
-}
-
 /// One line of the report.
 #[derive(Debug)]
-struct Finding {
-    check: &'static str,
-    level: Level,
+pub(super) struct Finding {
+    pub(super) check: &'static str,
+    pub(super) level: Level,
     detail: String,
     fix: &'static str,
 }
 
-fn ok(check: &'static str, detail: impl Into<String>) -> Finding {
+pub(super) fn ok(check: &'static str, detail: impl Into<String>) -> Finding {
     Finding {
         check,
         level: Level::Ok,
@@ -91,7 +64,7 @@ fn ok(check: &'static str, detail: impl Into<String>) -> Finding {
     }
 }
 
-fn warn(check: &'static str, detail: impl Into<String>, fix: &'static str) -> Finding {
+pub(super) fn warn(check: &'static str, detail: impl Into<String>, fix: &'static str) -> Finding {
     Finding {
         check,
         level: Level::Warn,
@@ -100,7 +73,7 @@ fn warn(check: &'static str, detail: impl Into<String>, fix: &'static str) -> Fi
     }
 }
 
-fn fail(check: &'static str, detail: impl Into<String>, fix: &'static str) -> Finding {
+pub(super) fn fail(check: &'static str, detail: impl Into<String>, fix: &'static str) -> Finding {
     Finding {
         check,
         level: Level::Fail,
@@ -118,119 +91,126 @@ impl DoctorArgs {
     /// Runs every check; exit code 1 if one of them failed.
     ///
     /// # Errors
-    /// Standard output is gone.
+    /// Standard output is gone, or the file of settings cannot be read.
     pub async fn run(&self, out: &mut dyn Write) -> Result<Exit, Failure> {
         let clock = SystemClock::new();
-        let Told {
-            data,
-            mut store_at,
-            certificate,
-            mut findings,
-        } = self.told()?;
-        let (of_server, is_elsewhere) = self.ask_server(&data, &clock).await;
-        findings.extend([check_folder(&data), check_token(&data, &self.server)]);
-        if let Some(at) = &store_at {
-            findings.push(check_address(at).await);
+        let mut told = self.node.told()?;
+        let mut findings: Vec<_> = told.settings.take().into_iter().collect();
+        let (of_api, is_elsewhere) = self.check_api(&told, &clock).await;
+        if told.part != Part::Worker {
+            findings.push(check_folder(&told.data));
+        }
+        if told.part == Part::WithApi {
+            findings.push(check_token(&told.data, &self.server));
+        }
+        if let Some(at) = &told.store_at {
+            findings.push(check_address("store's address", at, STORE_SILENT).await);
         }
         if is_elsewhere {
-            store_at.get_or_insert_with(|| "another node's, says the server".to_owned());
+            told.store_at
+                .get_or_insert_with(|| "another node's, says the server".to_owned());
         }
-        if data.is_dir() {
-            findings.push(check_store(&data, store_at.as_deref()));
-            findings.extend([check_room(&data), check_sync(&data, &clock)]);
+        if told.part != Part::Worker && told.data.is_dir() {
+            findings.push(check_store(&told.data, told.store_at.as_deref()));
+            findings.extend([check_room(&told.data), check_sync(&told.data, &clock)]);
         }
         findings.extend([check_handles(), ok("zone data", ZoneVersion::bundled().to_string())]);
-        findings.extend(certificate.map(|files| check_certificate(&files)));
-        findings.extend(of_server);
+        findings.extend(told.certificate.as_ref().map(check_certificate));
+        findings.extend(of_api);
         show(self.output.output, &findings, out)?;
         let failed = findings.iter().any(|finding| finding.level == Level::Fail);
         Ok(if failed { Exit::Failed } else { Exit::Ok })
     }
 
-    /// What flags, variables and the file say of the folder and the store.
-    fn told(&self) -> Result<Told, Failure> {
-        let mut told = Told {
-            data: PathBuf::from(DATA_DEFAULT),
-            store_at: None,
-            certificate: None,
-            findings: Vec::new(),
-        };
-        let mut files = [None, None, None];
-        if let Some(path) = &self.file.config {
-            let said = Source::read(path).map_err(|error| Failure::file(path, &error))?.parse();
-            let text = |setting: &Setting| said.values.get(setting.path).map(|(value, _)| value.to_string());
-            told.data = text(&DATA).map_or(told.data, PathBuf::from);
-            told.store_at = text(&MESH_STORE_AT);
-            files = [&MESH_CA, &MESH_CERT, &MESH_KEY].map(|setting| text(setting).map(PathBuf::from));
-            told.findings.push(match said.mistakes.len() {
-                0 => ok("settings", path.display().to_string()),
-                count => fail(
-                    "settings",
-                    format!("{count} mistakes in {}", path.display()),
-                    "see them with 'fencepost config check'",
-                ),
-            });
+    /// What the node's server says, and whether its store is on another node. A node without an API is judged by
+    /// what it has.
+    async fn check_api(&self, told: &Told, clock: &SystemClock) -> (Vec<Finding>, bool) {
+        match told.part {
+            Part::WithApi => self.ask_server(told, clock).await,
+            Part::Worker => (vec![ok("server", "none: a node that only works has no API")], false),
+            Part::Store => {
+                let none = "none: the store alone has no API; the cell's other nodes say what they hear from it";
+                let mut findings = Vec::new();
+                if let Some(at) = &told.mesh_listen {
+                    let mut listener = check_address("listener for nodes", at, STORE_STOPPED).await;
+                    // As with a server that does not run: that may be meant.
+                    if listener.level == Level::Fail {
+                        listener.level = Level::Warn;
+                    }
+                    findings.push(listener);
+                }
+                findings.push(ok("server", none));
+                (findings, false)
+            }
         }
-        told.data = self.data.clone().unwrap_or(told.data);
-        told.store_at = self.store_at.clone().or(told.store_at);
-        let [ca, cert, key] = files;
-        let named = (
-            self.mesh_ca.clone().or(ca),
-            self.mesh_cert.clone().or(cert),
-            self.mesh_key.clone().or(key),
-        );
-        if let (Some(ca), Some(cert), Some(key)) = named {
-            told.certificate = Some(TlsFiles { ca, cert, key });
-        }
-        Ok(told)
     }
 
-    /// What the server says, and whether its store is on another node.
-    async fn ask_server(&self, data: &Path, clock: &SystemClock) -> (Vec<Finding>, bool) {
-        let server = ServerArgs {
-            token_file: self.server.token_file.clone().or_else(|| Some(data.join(TOKEN_FILE))),
+    /// Where the server is, and its token: as flags say, else as the node was told.
+    fn server(&self, told: &Told) -> ServerArgs {
+        let of_node = told.api.as_ref().map(|at| format!("http://{at}"));
+        ServerArgs {
+            server: self.server.server.clone().or(of_node),
+            token_file: self
+                .server
+                .token_file
+                .clone()
+                .or_else(|| Some(told.data.join(TOKEN_FILE))),
             ..self.server.clone()
-        };
+        }
+    }
+
+    async fn ask_server(&self, told: &Told, clock: &SystemClock) -> (Vec<Finding>, bool) {
+        let server = self.server(told);
         let facts = match Client::new(&server) {
             Ok(client) => client.call(Call::get("/v1/facts")).await,
+            Err(failure) if *failure.problem.code == *"token_unreadable" => Err(nobody_or(&server, failure).await),
             Err(failure) => Err(failure),
         };
         let now = StoreTime(clock.wall());
-        let mut is_elsewhere = false;
-        let findings = match facts {
+        match facts {
             Ok(reply) => match serde_json::from_slice::<Value>(&reply.body) {
-                Ok(facts) => {
-                    is_elsewhere = cell(&facts, &["engine"]).starts_with("remote");
-                    judge_server(&facts, now)
+                Ok(facts) => (judge_server(server.at(), &facts, now), is_elsewhere(&facts)),
+                Err(error) => {
+                    let detail = format!("its answer cannot be read: {error}");
+                    (vec![fail("server", detail, "use the server's version")], false)
                 }
-                Err(error) => vec![fail(
-                    "server",
-                    format!("its answer cannot be read: {error}"),
-                    "use the server's version",
-                )],
             },
-            Err(failure) if failure.exit == Exit::Unreachable => {
-                let fix = "start it, or name it with --server, to have the store, the clock and the version checked";
-                vec![warn("server", one_line(&failure.problem.detail), fix)]
-            }
-            Err(failure) => vec![fail(
-                "server",
-                one_line(&failure.problem.detail),
-                "see the line above about the token",
-            )],
-        };
-        (findings, is_elsewhere)
+            Err(failure) => (vec![unasked(&failure)], false),
+        }
     }
 }
 
-/// Whether somebody listens where the store should be.
-async fn check_address(at: &str) -> Finding {
-    let fix = "start the process with the store, or correct --store-at";
+const STORE_SILENT: &str = "start the process with the store, or correct --store-at";
+const STORE_STOPPED: &str = "start it, or correct --mesh-listen";
+
+/// Without a token: before the first start there is neither a token nor a server.
+async fn nobody_or(server: &ServerArgs, failure: Failure) -> Failure {
+    match Client::without_token(server) {
+        Ok(client) => client.answer(Call::get("/readyz")).await.err().unwrap_or(failure),
+        Err(wrong) => wrong,
+    }
+}
+
+/// Why a server was not asked.
+fn unasked(failure: &Failure) -> Finding {
+    let detail = one_line(&failure.problem.detail);
+    match failure.exit {
+        Exit::Unreachable => {
+            let fix = "start it, or name it with --server, to have the store, the clock and the version checked";
+            warn("server", detail, fix)
+        }
+        Exit::Permission => fail("server", detail, "see the line above about the token"),
+        _ => fail("server", detail, "correct --server, or look at the server's log"),
+    }
+}
+
+/// Whether somebody listens where somebody should.
+async fn check_address(check: &'static str, at: &str, fix: &'static str) -> Finding {
     let connecting = tokio::net::TcpStream::connect(at);
     match tokio::time::timeout(Duration::from_millis(DOCTOR_CONNECT_MS), connecting).await {
-        Ok(Ok(_)) => ok("store's address", format!("{at} takes connections")),
-        Ok(Err(error)) => fail("store's address", format!("{at}: {}", plain(&error)), fix),
-        Err(_) => fail("store's address", format!("{at} does not answer"), fix),
+        Ok(Ok(_)) => ok(check, format!("{at} takes connections")),
+        Ok(Err(error)) => fail(check, format!("{at}: {}", plain(&error)), fix),
+        Err(_) => fail(check, format!("{at} does not answer"), fix),
     }
 }
 
@@ -256,6 +236,9 @@ fn check_folder(folder: &Path) -> Finding {
 }
 
 fn check_token(folder: &Path, server: &ServerArgs) -> Finding {
+    if given_token().is_some() {
+        return ok("token", "from FENCEPOST_TOKEN");
+    }
     let file = server.token_file.clone().unwrap_or_else(|| folder.join(TOKEN_FILE));
     match read_token(&file) {
         Ok(_) => ok("token", format!("{}, for its owner alone", file.display())),
@@ -290,7 +273,13 @@ fn check_certificate(files: &TlsFiles) -> Finding {
 /// What the small files beside the database say; the journal is judged by the next start.
 fn check_store(folder: &Path, elsewhere: Option<&str>) -> Finding {
     match glance(folder) {
-        Ok(Some(acknowledged)) => ok("store files", format!("whole, acknowledged up to {acknowledged}")),
+        Ok(Some(seen)) => {
+            let detail = format!(
+                "whole · cell {:032x} · acknowledged up to {}",
+                seen.cell, seen.acknowledged
+            );
+            ok("store files", detail)
+        }
         Ok(None) => match elsewhere {
             Some(at) => ok("store files", format!("none here; the store is {at}")),
             None => warn("store files", "no store is in this folder", "start the server once"),
@@ -376,109 +365,6 @@ fn check_handles() -> Finding {
     }
 }
 
-/// Further apart than this, clocks are worth a look.
-const CLOCK_GAP_MICROS: u64 = DOCTOR_CLOCK_GAP_MS * 1_000;
-
-fn judge_server(facts: &Value, now: StoreTime) -> Vec<Finding> {
-    let text = |key: &str| cell(facts, &[key]);
-    let yes = |key: &str| facts.get(key) == Some(&Value::Bool(true));
-    let mut findings = vec![
-        match (yes("ready"), yes("draining")) {
-            (true, false) => ok("server", "ready"),
-            (_, true) => warn("server", "draining", "wait for its end, then start it again"),
-            _ => warn("server", not_ready(facts), "see its log"),
-        },
-        match text("version") == env!("CARGO_PKG_VERSION") {
-            true => ok("version", text("version")),
-            false => warn(
-                "version",
-                format!("server {}", text("version")),
-                "use a command line of the server's version",
-            ),
-        },
-        ok("store", of_store(facts)),
-    ];
-    findings.push(judge_clock(&text("store_time"), yes("clock_doubt"), now));
-    findings.push(judge_offset(facts));
-    findings.push(match text("zone_version") == ZoneVersion::bundled().to_string() {
-        true => ok("server's zone data", text("zone_version")),
-        false => warn(
-            "server's zone data",
-            text("zone_version"),
-            "previews here may differ from what fires there",
-        ),
-    });
-    findings.push(match facts.get("quarantined").and_then(Value::as_u64) {
-        Some(0) => ok("quarantine", "empty"),
-        _ => fail(
-            "quarantine",
-            format!("{} rows", text("quarantined")),
-            "see GET /v1/quarantine; edit or delete what it names",
-        ),
-    });
-    findings
-}
-
-/// A node without the store knows of its sequence what it heard at its start, which says nothing now.
-fn of_store(facts: &Value) -> String {
-    let text = |key: &str| cell(facts, &[key]);
-    let (engine, shards) = (text("engine"), text("shards"));
-    let whose = format!("{engine} · cell {} · generation {}", text("cell"), text("generation"));
-    match engine.starts_with("remote") {
-        true => format!("{whose} · {shards} shards"),
-        false => {
-            let chain: String = text("chain").chars().take(16).collect();
-            let high_water = text("high_water");
-            format!("{whose} · {shards} shards · high water {high_water} · chain {chain}")
-        }
-    }
-}
-
-/// With the reasons that a server of this version gives.
-fn not_ready(facts: &Value) -> String {
-    let said = facts.get("reasons").and_then(Value::as_array);
-    let reasons: Vec<&str> = said.into_iter().flatten().filter_map(Value::as_str).collect();
-    match reasons.is_empty() {
-        true => "not ready".to_owned(),
-        false => format!("not ready: {}", reasons.join("; ")),
-    }
-}
-
-fn judge_clock(stated: &str, doubt: bool, now: StoreTime) -> Finding {
-    if doubt {
-        let fix = "set the machine's clock right, or, if it is right now, run 'fencepost clock confirm'; the doubt \
-                   ends by itself once the clock has run steadily for five minutes";
-        return fail("clock", format!("in doubt at {stated}: nothing fires"), fix);
-    }
-    let gap = text::parse_instant(stated).map_or(u64::MAX, |at| at.0.abs_diff(now.0));
-    match gap {
-        0..=CLOCK_GAP_MICROS => ok("clock", format!("{stated}, {} ms from here", gap / 1_000)),
-        _ => warn(
-            "clock",
-            format!("{stated}, {} s from here", gap / 1_000_000),
-            "compare both machines with a time server",
-        ),
-    }
-}
-
-/// The server's own measure: with its bounds, unlike the one from here.
-fn judge_offset(facts: &Value) -> Finding {
-    let offset = |end: &str| facts.pointer(&format!("/clock_offset/{end}")).and_then(Value::as_i64);
-    let Some((low, high)) = offset("low_ms").zip(offset("high_ms")) else {
-        return warn("clock offset", "not measured", "see whether the store answers");
-    };
-    let most = facts.get("clock_offset_max_ms").and_then(Value::as_u64).unwrap_or(0);
-    let detail = format!("{low} to {high} ms from the store's, at most {most}");
-    match facts.get("clock_holds_back") == Some(&Value::Bool(true)) {
-        false => ok("clock offset", detail),
-        true => fail(
-            "clock offset",
-            format!("{detail}: this node takes and gives no work"),
-            "set the clock of this machine, or of the store's; it goes on by itself",
-        ),
-    }
-}
-
 fn show(format: Format, findings: &[Finding], out: &mut dyn Write) -> Result<(), Failure> {
     let word = |level: Level| match level {
         Level::Ok => "ok",
@@ -516,39 +402,6 @@ fn show(format: Format, findings: &[Finding], out: &mut dyn Write) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn level(findings: &[Finding], check: &str) -> Option<Level> {
-        findings
-            .iter()
-            .find(|finding| finding.check == check)
-            .map(|finding| finding.level)
-    }
-
-    #[test]
-    fn a_server_in_doubt_or_with_quarantined_rows_fails() {
-        let now = text::parse_instant("2026-01-01T00:00:00Z").unwrap();
-        let mut facts = json!({
-            "version": env!("CARGO_PKG_VERSION"), "ready": true, "draining": false, "quarantined": 0, "clock_doubt": false,
-            "store_time": "2026-01-01T00:00:01Z", "zone_version": ZoneVersion::bundled().to_string(),
-            "clock_offset": {"low_ms": -1, "high_ms": 2}, "clock_offset_max_ms": 1_000, "clock_holds_back": false,
-        });
-        let good = judge_server(&facts, now);
-        assert!(good.iter().all(|finding| finding.level == Level::Ok), "{good:?}");
-        facts["quarantined"] = json!(2);
-        facts["clock_doubt"] = json!(true);
-        facts["clock_holds_back"] = json!(true);
-        let bad = judge_server(&facts, now);
-        assert_eq!(
-            (level(&bad, "quarantine"), level(&bad, "clock")),
-            (Some(Level::Fail), Some(Level::Fail))
-        );
-        assert_eq!(level(&bad, "clock offset"), Some(Level::Fail));
-        facts["clock_offset"] = Value::Null;
-        assert_eq!(level(&judge_server(&facts, now), "clock offset"), Some(Level::Warn));
-        facts["clock_doubt"] = json!(false);
-        facts["store_time"] = json!("2026-01-01T01:00:00Z");
-        assert_eq!(level(&judge_server(&facts, now), "clock"), Some(Level::Warn));
-    }
 
     #[test]
     fn an_open_folder_fails_and_a_private_one_does_not() {

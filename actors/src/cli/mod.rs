@@ -22,6 +22,8 @@ pub mod client;
 pub mod clock;
 pub mod config;
 pub mod doctor;
+mod doctor_node;
+mod doctor_server;
 pub mod failure;
 pub mod health;
 pub mod import;
@@ -172,7 +174,7 @@ fn preview_now(args: &preview::PreviewArgs) -> Exit {
         Ok(exit) => exit,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
         Err(error) => {
-            let _ = writeln!(err, "error: cannot write: {error}");
+            let _ = output::gone(&error).show(Format::Text, &mut err);
             Exit::Failed
         }
     }
@@ -195,8 +197,9 @@ where
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else {
-        eprintln!("error: no runtime could be started");
-        return Exit::Failed;
+        let hint = "Check the limits of this process.";
+        let failure = Failure::new(Exit::Failed, "runtime_failed", "No runtime could be started.", hint);
+        return finish(format, Err(failure));
     };
     let done = runtime.block_on(async {
         let mut out = io::stdout();

@@ -239,6 +239,65 @@ fn doctor_works_without_a_server_and_fails_on_an_open_folder() {
     assert!(out.contains("store_damaged"), "{out}");
 }
 
+/// What doctor found of a check: exit code, level, words.
+fn found(folder: &Path, words: &[&str], check: &str) -> (i32, String, String) {
+    let (code, out, err) = run(folder, &[&["doctor", "-o", "jsonl"], words].concat());
+    let mut lines = out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let line = lines.find(|line| line["check"] == check);
+    let line = line.unwrap_or_else(|| panic!("no {check}: {out}{err}"));
+    let text = |key: &str| line[key].as_str().unwrap().to_owned();
+    (code, text("level"), text("detail"))
+}
+
+#[test]
+fn doctor_finds_the_server_where_the_file_of_settings_puts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = start(folder.path(), &[]);
+    let settings = format!("[api]\nlisten = \"{}\"\n", server.address());
+    std::fs::write(folder.path().join("node.toml"), settings).unwrap();
+    let (code, level, detail) = found(folder.path(), &["--config", "node.toml"], "server");
+    assert_eq!((code, level.as_str()), (0, "ok"), "{detail}");
+    assert_eq!(detail, format!("ready at {}", server.url()));
+    let elsewhere = ["--config", "node.toml", "--server", "http://127.0.0.1:1"];
+    assert_eq!(found(folder.path(), &elsewhere, "server").1, "warn", "a flag wins");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn doctor_judges_a_store_alone_by_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |at: &str| {
+        let settings = format!("roles = [\"store\"]\ndata = \"store\"\n[mesh]\nlisten = \"{at}\"\n");
+        std::fs::write(folder.path().join("store.toml"), settings).unwrap();
+    };
+    write("127.0.0.1:0");
+    let words = ["--config", "store.toml"];
+    assert_eq!(
+        found(folder.path(), &words, "data folder").0,
+        0,
+        "before its first start"
+    );
+    let serve = fencepost(folder.path(), &["serve", "--config", "store.toml"]);
+    let (mut store, at) = Server::start_store(serve, folder.path().join("said"));
+    write(&at.to_string());
+    let (code, level, detail) = found(folder.path(), &words, "listener for nodes");
+    assert_eq!((code, level.as_str()), (0, "ok"), "{detail}");
+    let (_, _, detail) = found(folder.path(), &words, "store files");
+    assert!(
+        detail.contains(" · cell ") && detail.contains("acknowledged up to"),
+        "{detail}"
+    );
+    for told in [&words[..], &["--data", "store"]] {
+        let (code, level, detail) = found(folder.path(), told, "server");
+        assert_eq!((code, level.as_str()), (0, "ok"), "{told:?}: {detail}");
+    }
+    assert_eq!(store.stop(), Some(0));
+    let (code, level, _) = found(folder.path(), &words, "listener for nodes");
+    assert_eq!((code, level.as_str()), (0, "warn"));
+}
+
 #[test]
 fn doctor_knows_a_node_whose_store_is_elsewhere() {
     let folder = crate::folder_with_token();
@@ -248,20 +307,10 @@ fn doctor_knows_a_node_whose_store_is_elsewhere() {
     let at = store.local_addr().unwrap().to_string();
     let settings = format!("roles = [\"scheduler\"]\n[mesh]\nstore_at = \"{at}\"\n");
     std::fs::write(folder.path().join("node.toml"), settings).unwrap();
-    let doctor = ["doctor", "--server", "http://127.0.0.1:1", "-o", "jsonl"];
     let found = |more: &[&str], check: &str| {
-        let (code, out, err) = run(folder.path(), &[&doctor[..], more].concat());
-        let lines = out
-            .lines()
-            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        let level = lines.into_iter().find(|line| line["check"] == check);
-        (
-            code,
-            level.unwrap_or_else(|| panic!("{out}{err}"))["level"]
-                .as_str()
-                .unwrap()
-                .to_owned(),
-        )
+        let words = [&["--server", "http://127.0.0.1:1"], more].concat();
+        let (code, level, _) = found(folder.path(), &words, check);
+        (code, level)
     };
     assert_eq!(found(&[], "store files"), (0, "warn".into()));
     for more in [&["--store-at", at.as_str()][..], &["--config", "node.toml"]] {

@@ -51,7 +51,7 @@ pub enum StartError {
         folder: PathBuf,
     },
     /// The operating system refused.
-    #[error("cannot use {}: {error}", .path.display())]
+    #[error("cannot use {}: {}", .path.display(), without_number(.error))]
     Io {
         /// Which path.
         path: PathBuf,
@@ -121,10 +121,17 @@ fn reach(acknowledged: u64, found: u64) -> String {
     }
 }
 
+/// What the system says, without the number that only programmers know.
+fn without_number(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.rfind(" (os error ").unwrap_or(text.len());
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
 /// An engine's error in one line.
 pub(super) fn plain(error: &fjall::Error) -> String {
     match error {
-        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => error.to_string(),
+        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => without_number(error),
         fjall::Error::Storage(error) => storage(error).to_owned(),
         fjall::Error::Poisoned => "an earlier write or sync failed".to_owned(),
         fjall::Error::Locked => "another process holds the database".to_owned(),

@@ -10,11 +10,20 @@ use super::mark::MarkFile;
 use super::verify;
 use std::path::Path;
 
-/// The highest acknowledged sequence, or `None` if no store was made there yet.
+/// What a look at a store's folder shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// The cell that the store was made for.
+    pub cell: u128,
+    /// The highest acknowledged sequence.
+    pub acknowledged: u64,
+}
+
+/// What is there, or `None` if no store was made there yet.
 ///
 /// # Errors
 /// What a start would refuse as well: a missing or damaged file, a newer format, damage found earlier.
-pub fn glance(folder: &Path) -> Result<Option<u64>, StartError> {
+pub fn glance(folder: &Path) -> Result<Option<Glance>, StartError> {
     let folder = Folder::new(folder);
     let missing = |what: &str, acknowledged| StartError::Damaged {
         what: format!("{what} is missing"),
@@ -33,7 +42,10 @@ pub fn glance(folder: &Path) -> Result<Option<u64>, StartError> {
     let (_, ring) = MarkFile::open(&folder, identity.store)?;
     let acknowledged = ring.top.sequence;
     match is_there(&folder.database())? {
-        true => Ok(Some(acknowledged)),
+        true => Ok(Some(Glance {
+            cell: identity.cell,
+            acknowledged,
+        })),
         false => Err(missing("folder db", acknowledged)),
     }
 }
@@ -50,7 +62,8 @@ mod tests {
         let folder = temp.path().join("store");
         assert_eq!(glance(&folder).unwrap(), None);
         let store = started(&folder);
-        assert!(glance(&folder).unwrap().is_some());
+        let seen = glance(&folder).unwrap().unwrap();
+        assert_eq!(seen.cell, store.identity().cell);
         drop(store);
         assert!(glance(&folder).unwrap().is_some());
         for name in ["IDENTITY", "HIGHWATER", "db"] {

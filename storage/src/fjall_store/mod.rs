@@ -36,7 +36,7 @@ pub use disk_space::{FreeSpace, StatvfsProbe};
 pub use engine_panic::is_opening;
 pub use error::StartError;
 pub use floor::{Floor, FloorWrite};
-pub use glance::glance;
+pub use glance::{Glance, glance};
 pub use identity::Identity;
 pub use restore::{RestoreStep, Restored, restore};
 #[cfg(any(test, feature = "planted"))]

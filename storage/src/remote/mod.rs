@@ -24,6 +24,9 @@ use message::{Answered, StoreAnswer, StoreCall};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// What the engine of a store on another node is called, or how its name begins.
+pub const REMOTE_ENGINE: &str = "remote";
+
 /// Why a call brought no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
@@ -62,7 +65,7 @@ impl RemoteStore {
     /// A store behind this link.
     pub fn new(link: Arc<dyn StoreLink>) -> RemoteStore {
         let facts = StoreFacts {
-            engine: "remote".to_owned(),
+            engine: REMOTE_ENGINE.to_owned(),
             ..StoreFacts::default()
         };
         RemoteStore {
@@ -80,7 +83,7 @@ impl RemoteStore {
         match self.call(&StoreCall::Facts).await {
             Ok(StoreAnswer::Facts(facts, cell)) => {
                 *self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner) = StoreFacts {
-                    engine: format!("remote {}", facts.engine),
+                    engine: format!("{REMOTE_ENGINE} {}", facts.engine),
                     ..facts
                 };
                 Ok(cell)

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use fencepost_core::limits::LIST_PAGE_ROWS;
 use fencepost_core::row::{QuarantineRow, RowKey};
 use fencepost_core::scheduler_shard::marks::schedule_in;
+use fencepost_storage::remote::REMOTE_ENGINE;
 use hyper::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
@@ -45,10 +46,12 @@ pub struct FactsAnswer {
     pub shards: u16,
     /// The store's engine.
     pub engine: String,
-    /// Newest sequence that is durable.
-    pub high_water: u64,
-    /// Chain hash at that sequence.
-    pub chain: String,
+    /// Newest sequence that is durable; missing where the store is on another node, which alone knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high_water: Option<u64>,
+    /// Chain hash at that sequence; missing likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain: Option<String>,
     /// Store time as last stated.
     pub store_time: String,
     /// The store's clock is in doubt: nothing fires until that is settled.
@@ -174,14 +177,15 @@ pub async fn facts(State(shared): State<Arc<Shared>>, params: Params) -> Result<
     params.end()?;
     let facts = shared.gateway.facts().await?;
     let health = shared.gateway.health();
+    let is_here = !facts.engine.starts_with(REMOTE_ENGINE);
     Ok(ok(&FactsAnswer {
         version: env!("CARGO_PKG_VERSION"),
         cell: format!("{:032x}", facts.cell),
         generation: facts.generation.0,
         shards: facts.shards,
         engine: facts.engine,
-        high_water: facts.high_water,
-        chain: facts.chain,
+        high_water: is_here.then_some(facts.high_water),
+        chain: is_here.then_some(facts.chain),
         store_time: text::instant(facts.store_time),
         clock_doubt: facts.doubt,
         clock_offset: facts.clock.offset.map(|offset| OffsetAnswer {
