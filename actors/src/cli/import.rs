@@ -48,14 +48,8 @@ pub struct CrontabArgs {
     /// The file is a system crontab: its sixth word is a user.
     #[arg(long)]
     system: bool,
-    /// Zone of its times until a CRON_TZ says otherwise.
-    #[arg(
-        long,
-        value_name = "ZONE",
-        env = "FENCEPOST_TZ",
-        hide_env_values = true,
-        default_value = "UTC"
-    )]
+    /// Zone of its times until a CRON_TZ says otherwise. FENCEPOST_TZ, in which times are shown, does not count.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
     #[command(flatten)]
     output: OutputArgs,

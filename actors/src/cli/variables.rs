@@ -9,13 +9,19 @@ use std::ffi::OsString;
 
 /// What a command line reads from its environment, and what it means.
 pub const CLIENT_VARIABLES: &[(&str, &str)] = &[
-    ("FENCEPOST_SERVER", "where the server listens, as `--server`"),
+    (
+        "FENCEPOST_SERVER",
+        "where the server listens, as `--server`; a server's own `FENCEPOST_LISTEN` is not read",
+    ),
     (
         "FENCEPOST_TOKEN",
         "the API's token itself, for a server in memory (`dev --ephemeral`); it wins over the file",
     ),
     ("FENCEPOST_TOKEN_FILE", "the file with the token, as `--token-file`"),
-    ("FENCEPOST_TZ", "the zone that times are shown in, as `--tz`"),
+    (
+        "FENCEPOST_TZ",
+        "the zone that times are shown in, as `--tz` of commands that show some; never the zone of a schedule",
+    ),
     ("FENCEPOST_DATA", "folder of the store and the token, as `--data`"),
     (FILE_VARIABLE, "file of a server's settings, as `--config`"),
     (

@@ -1,6 +1,7 @@
 //! Times for people: in a zone of their choice.
 //!
-//! Owns: `--tz` of commands that show times. Must never: change what JSON says (that is always UTC).
+//! Owns: `--tz` of commands that show times, and its variable. Must never: change what JSON says (that is always
+//! UTC), or become the zone of a schedule: who made one on another machine would have made another one.
 
 use super::failure::Failure;
 use crate::api::routes::preview::local_text;

@@ -66,3 +66,24 @@ fn a_system_crontab_names_a_user_and_a_bad_zone_or_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(run(folder.path(), &["import", "crontab", "missing", "--dry-run"]).0, 1);
 }
+
+#[test]
+fn the_zone_that_times_are_shown_in_is_not_that_of_an_imported_crontab() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tab"), "0 4 * * * /usr/bin/true\n").unwrap();
+    let words = ["import", "crontab", "tab", "--dry-run", "-o", "jsonl"];
+    let mut command = crate::fencepost(folder.path(), &words);
+    let (code, out, err) = crate::ended(command.env("FENCEPOST_TZ", "Asia/Tokyo").output().unwrap());
+    let line: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, line["tz"].as_str()), (0, Some("UTC")), "{err}");
+}
+
+#[test]
+fn an_interval_of_go_says_what_to_do_instead() {
+    let (code, items, _) = dry_run("@every 5m /usr/bin/true\n", &[]);
+    let note = items[0]["notes"][0].as_str().unwrap();
+    assert!(
+        code == 8 && note.contains("--every 5m") && note.contains("@every is a fixed interval"),
+        "{note}"
+    );
+}

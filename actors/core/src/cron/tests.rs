@@ -148,3 +148,11 @@ fn a_step_longer_than_its_range_is_noted() {
     );
     assert!(rule("*/59 * * * *").notes().is_empty());
 }
+
+#[test]
+fn an_unknown_macro_is_named_as_it_was_written_and_an_interval_says_where_it_goes() {
+    assert!(error("@Fortnightly").message.ends_with("unknown macro @Fortnightly"));
+    let every = error("@every 5m");
+    assert!(every.message.ends_with("unknown macro @every"), "{}", every.message);
+    assert!(every.hint.contains("--every 5m"), "{}", every.hint);
+}

@@ -41,16 +41,26 @@ pub(super) fn split(text: &str) -> Result<Tokens, CronError> {
     let at = text.len() - text.trim_start_matches([' ', '\t']).len();
     let wanted = body.to_ascii_uppercase();
     let Some((_, fields)) = MACROS.iter().find(|(name, _)| *name == wanted) else {
-        return Err(CronError {
-            kind: CronErrorKind::Macro,
-            field: CronField::Expression,
-            position: at,
-            message: format!("expression: unknown macro {wanted}"),
-            hint: "known are @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly".to_owned(),
-        });
+        return Err(unknown_macro(body, at));
     };
     let tokens = words(fields).into_iter().map(|token| Token { at, ..token }).collect();
     seven(tokens, text.len())
+}
+
+/// As it was written; an interval, which other programs write as a macro, is not a matter of cron here.
+fn unknown_macro(body: &str, position: usize) -> CronError {
+    let word = body.split([' ', '\t']).next().unwrap_or(body);
+    let hint = match word.eq_ignore_ascii_case("@every") {
+        true => "a fixed interval is no cron expression: give it as \"every\" (--every 5m) in its place",
+        false => "known are @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly",
+    };
+    CronError {
+        kind: CronErrorKind::Macro,
+        field: CronField::Expression,
+        position,
+        message: format!("expression: unknown macro {word}"),
+        hint: hint.to_owned(),
+    }
 }
 
 fn check_characters(text: &str) -> Result<(), CronError> {

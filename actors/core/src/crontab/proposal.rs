@@ -185,12 +185,22 @@ fn of_macro(word: &str) -> Result<String, Unsupported> {
         ),
         "@every_minute" => Ok("* * * * *".to_owned()),
         "@every_second" => Ok("* * * * * *".to_owned()),
-        _ if lower.trim_start_matches('@').bytes().all(|b| b.is_ascii_digit()) => refuse(
+        "@every" => refuse(
+            "is a fixed interval, which cron itself does not know",
+            "make a schedule of it: fencepost schedule create NAME --every 5m -- COMMAND",
+        ),
+        _ if is_pause(&lower) => refuse(
             "waits this many seconds after the end of the run before",
-            "make a schedule with --every, and let the job refuse to run twice at once",
+            "make a schedule with --every, such as --every 30s for @30, and let the job refuse to run twice at once",
         ),
         _ => Ok(lower),
     }
+}
+
+/// FreeBSD's `@30`.
+fn is_pause(word: &str) -> bool {
+    let digits = word.strip_prefix('@').unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Joins the fields; cronie's `a~b`, a value drawn when its crontab is loaded, becomes `H(a-b)`.

@@ -166,6 +166,8 @@ fn what_has_no_place_here_is_reported_with_reason_and_hint() {
     let cases = [
         ("@reboot /bin/x", "crontab_macro"),
         ("@60 /bin/x", "crontab_macro"),
+        ("@every 5m /bin/x", "crontab_macro"),
+        ("@ /bin/x", "cron_macro_unknown"),
         ("@fortnightly /bin/x", "cron_macro_unknown"),
         ("0 1 * *", "crontab_fields_missing"),
         ("0 1 * * *", "crontab_command_missing"),
