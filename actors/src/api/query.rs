@@ -183,6 +183,9 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<JobPath, Problem> {
         let segment = segment(parts, state).await?;
+        if segment.is_empty() {
+            return Err(empty_id().into());
+        }
         let Some(id) = JobId::parse(&segment) else {
             let detail = "No job has this id.";
             let hint = "Use the id as the creation answered it: job_ and 32 lower-case hexadecimal digits.";
@@ -203,8 +206,23 @@ impl<S: Send + Sync> FromRequestParts<S> for SchedulePath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<SchedulePath, Problem> {
         let segment = segment(parts, state).await?;
+        if segment.is_empty() {
+            return Err(empty_name().into());
+        }
         Ok(SchedulePath(read_name(&segment, "name")?))
     }
+}
+
+/// What a path without an id is answered with.
+pub fn empty_id() -> Refusal {
+    let hint = "Name the job by its id, as the creation answered it.";
+    invalid("id_missing", "The job's id is empty.", hint).at("id")
+}
+
+/// What a path without a name is answered with.
+pub fn empty_name() -> Refusal {
+    let hint = "Name the schedule; the list of schedules has their names.";
+    invalid("name_invalid", "The schedule's name is empty.", hint).at("name")
 }
 
 async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {

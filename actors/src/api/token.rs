@@ -73,11 +73,11 @@ pub use file::{Kept, read_kept, read_or_make, read_or_make_token, read_token};
 mod file {
     use super::{TOKEN_FILE, token_text};
     use crate::problem::plain;
-    use fencepost_core::limits::TOKEN_FILE_BYTES_MAX;
+    use fencepost_core::limits::{SECRET_BYTES_MIN, TOKEN_FILE_BYTES_MAX};
     use fencepost_core::refusal::{Refusal, RefusalKind};
-    use std::fs::{File, OpenOptions};
+    use std::fs::{File, FileType, OpenOptions};
     use std::io::{ErrorKind, Read, Write};
-    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
     use std::path::Path;
 
     /// What is kept in a file of its own that only its owner reads.
@@ -142,23 +142,50 @@ mod file {
             let detail = format!("The {what} file {shown} cannot be read: {}.", plain(&error));
             kept.refuse(UNREADABLE, detail, kept.where_from)
         };
-        let file = File::open(path).map_err(failed)?;
-        let meta = file.metadata().map_err(failed)?;
+        // Before it is opened, for a device or a socket may do something when it is.
+        let meta = std::fs::metadata(path).map_err(failed)?;
+        if let Some(other) = what_else(meta.file_type()) {
+            let detail = format!("{shown} is {other}, not the {what} file.");
+            return Err(kept.refuse(UNREADABLE, detail, kept.where_from));
+        }
         if meta.mode() & 0o077 != 0 {
             let detail = format!("The {what} file {shown} can be read by others.");
             return Err(kept.refuse(MODE, detail, format!("Run: chmod 600 {shown}")));
         }
-        let mut text = String::new();
-        file.take(TOKEN_FILE_BYTES_MAX)
-            .read_to_string(&mut text)
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(failed)?;
+        file.take(TOKEN_FILE_BYTES_MAX + 1)
+            .read_to_end(&mut bytes)
             .map_err(failed)?;
-        let token = text.trim();
-        if token.len() < 16 || !token.bytes().all(|b| b.is_ascii_graphic()) {
-            let detail = format!("The {what} file {shown} holds no {what}.");
-            let hint = "Delete the file; the server that makes it makes a new one when it starts.";
-            return Err(kept.refuse(INVALID, detail, hint));
+        token_in(&bytes).map_err(|why| {
+            let detail = format!("The {what} file {shown} holds no {what}: {why}.");
+            let hint = format!(
+                "Name another file; or, if it is the server's own, delete it: the server makes a new {what} when it \
+                 starts."
+            );
+            kept.refuse(INVALID, detail, hint)
+        })
+    }
+
+    /// What a file is that is none; a pipe may hold what another program gives out.
+    fn what_else(kind: FileType) -> Option<&'static str> {
+        match kind {
+            kind if kind.is_file() || kind.is_fifo() => None,
+            kind if kind.is_dir() => Some("a folder"),
+            kind if kind.is_socket() => Some("a socket"),
+            _ => Some("a device"),
         }
-        Ok(token.to_owned())
+    }
+
+    fn token_in(bytes: &[u8]) -> Result<String, &'static str> {
+        let token = bytes.trim_ascii();
+        match token {
+            [] => Err("it is empty"),
+            _ if bytes.len() as u64 > TOKEN_FILE_BYTES_MAX => Err("it is too large"),
+            token if !token.iter().all(u8::is_ascii_graphic) => Err("it is not one line of letters, digits and signs"),
+            token if token.len() < SECRET_BYTES_MIN => Err("it is too short"),
+            token => Ok(String::from_utf8_lossy(token).into_owned()),
+        }
     }
 
     /// Reads the token of a data folder, or makes it at the first start.

@@ -9,6 +9,7 @@ use super::job_args::{Body, JobArgs, put_given, read_body, to_bytes};
 use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one};
 use super::pages::{collect, collect_newest};
 use super::when::Times;
+use crate::api::text::parse_instant;
 use crate::problem::Exit;
 use clap::{Args, Subcommand, ValueEnum};
 use fencepost_core::limits::{CLI_LOOK_MS, CLI_WAIT_MS};
@@ -44,7 +45,7 @@ pub enum JobCommand {
     /// List a job's attempts.
     #[command(after_help = "Example:\n  fencepost job attempts job_00c0ffee00c0ffee00c0ffee00c0ffee")]
     Attempts(OneArgs),
-    /// Send a dead job back for another round of attempts.
+    /// Send a dead job back for another round of attempts: attempt_count begins anew, attempts are numbered on.
     #[command(after_help = "Example:\n  fencepost job retry job_00c0ffee00c0ffee00c0ffee00c0ffee")]
     Retry(OneArgs),
     /// Settle an uncertain job with what you found.
@@ -65,7 +66,7 @@ pub struct CreateArgs {
     /// Idempotency key: the same key and request give the same job.
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// First due at this instant.
+    /// First due at this instant; a past one is due at once.
     #[arg(long, value_name = "RFC3339", conflicts_with = "delay")]
     at: Option<String>,
     /// First due after this long.
@@ -251,6 +252,10 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
     if args.output.output == Format::Text && !batch {
         let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
         put(out, &cell(&value, &["id"]))?;
+        let at = args.at.as_deref().and_then(|at| parse_instant(at).ok());
+        if at.is_some_and(|at| at < super::wall()) {
+            eprintln!("note: that instant has passed: the job is due at once");
+        }
         return Ok(Exit::Ok);
     }
     show_one(out, args.output.output, &reply.body, &Times::utc())?;

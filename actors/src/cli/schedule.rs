@@ -7,10 +7,12 @@ use super::answer::AnswerArgs;
 use super::client::{Call, Client, ServerArgs, segment, with_query};
 use super::failure::Failure;
 use super::job_args::{Body, read_body, to_bytes};
-use super::output::{Column, Format, OutputArgs, cell, put, show_one};
+use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one};
+use super::pages::collect;
 use super::preview::PreviewArgs;
 use super::schedule_args::ScheduleArgs;
 use super::when::Times;
+use crate::api::text::parse_instant;
 use crate::problem::Exit;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
@@ -320,6 +322,10 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
             .trim_end()
             .replace('\t', "  next "),
     )?;
+    let at = args.schedule.at.as_deref().and_then(|at| parse_instant(at).ok());
+    if at.is_some_and(|at| at < super::wall()) {
+        eprintln!("note: that instant has passed: it is due at once, and judged by the misfire policy");
+    }
     Ok(Exit::Ok)
 }
 
@@ -435,9 +441,19 @@ async fn fates(args: &FatesArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
         ("incarnation", args.incarnation.clone()),
         ("fate", args.fate.clone()),
     ];
-    one.answer
-        .list(&one.path("/fates"), &params, args.limit as usize, FATE_COLUMNS, out)
-        .await
+    let (client, times) = one.answer.begin()?;
+    let items = collect(&client, &one.path("/fates"), &params, args.limit as usize).await?;
+    show_list(out, one.answer.format(), &items, FATE_COLUMNS, &times)?;
+    if items.is_empty() && one.answer.format() == Format::Text {
+        let is_narrow = params.iter().any(|(_, value)| value.is_some());
+        let why = match is_narrow {
+            true => "no fate is recorded that fits what was asked for",
+            false => "no occurrence has come yet",
+        };
+        let name = one_line(&one.name);
+        eprintln!("note: {why}; 'fencepost schedule show {name}' says when the next one is due");
+    }
+    Ok(Exit::Ok)
 }
 
 async fn edits(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {

@@ -60,6 +60,44 @@ fn a_job_from_creation_to_its_logs() {
 }
 
 #[test]
+fn what_the_id_or_an_empty_list_alone_does_not_say_is_told_beside_it() {
+    run(async {
+        let world = World::new().await;
+        let past = [
+            "job",
+            "create",
+            "--handler",
+            "noop",
+            "--at",
+            "2020-01-01T00:00:00Z",
+        ];
+        let (code, id, err) = fencepost(&world, &past).await;
+        assert!(
+            code == 0 && id.starts_with("job_") && id.lines().count() == 1,
+            "{id}{err}"
+        );
+        assert!(err.contains("due at once"), "{err}");
+        let (_, _, err) = fencepost(&world, &["job", "create", "--handler", "noop", "--delay", "1h"]).await;
+        assert_eq!(err, "");
+        let create = ["schedule", "create", "s", "--every", "1h", "--handler", "noop"];
+        assert_eq!(fencepost(&world, &create).await.2, "");
+        let once = ["schedule", "create", "o", "--at", "2020-01-01T00:00:00Z", "--handler", "noop"];
+        let (code, _, err) = fencepost(&world, &once).await;
+        assert!(code == 0 && err.contains("due at once"), "{err}");
+        let (code, out, err) = fencepost(&world, &["schedule", "fates", "s"]).await;
+        assert_eq!((code, out.as_str()), (0, ""), "{err}");
+        assert!(
+            err.contains("no occurrence has come yet") && err.contains("schedule show s"),
+            "{err}"
+        );
+        let (code, _, err) = fencepost(&world, &["schedule", "show", ""]).await;
+        assert!(code == 8 && err.contains("[name_invalid, name]"), "{err}");
+        let (code, _, err) = fencepost(&world, &["job", "cancel", ""]).await;
+        assert!(code == 8 && err.contains("[id_missing, id]"), "{err}");
+    });
+}
+
+#[test]
 fn exit_codes_follow_the_answer() {
     run(async {
         let world = World::new().await;

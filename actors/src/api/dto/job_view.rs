@@ -65,7 +65,8 @@ pub struct JobAnswer {
     /// When it was finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// Attempts that count against the policy so far.
+    /// Attempts that count against `retry.attempts` in this round, one that runs included; those that provably never
+    /// began do not. A retry by a person begins a new round at 0; `/attempts` lists those of all rounds, numbered on.
     pub attempt_count: u32,
     /// The attempt that runs now.
     #[serde(skip_serializing_if = "Option::is_none")]

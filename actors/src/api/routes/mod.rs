@@ -15,12 +15,15 @@ pub mod walk;
 pub mod worker;
 
 use super::handle::{Route, Shared};
+use super::query::{empty_id, empty_name};
 use crate::problem::Problem;
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
+use fencepost_core::refusal::Refusal;
+use hyper::Uri;
 use std::sync::Arc;
 
 /// A path, its methods, its handlers.
@@ -117,7 +120,41 @@ async fn remember_route(matched: Option<MatchedPath>, request: Request, next: Ne
     response
 }
 
-async fn no_such_path() -> Problem {
+async fn no_such_path(uri: Uri) -> Problem {
+    if let Some(refusal) = empty_place(uri.path()) {
+        return refusal.into();
+    }
     let hint = "See /openapi.json for every path.";
     Problem::http(404, "path_not_found", "There is no such path.", hint)
+}
+
+/// A path that ends where a name or an id belongs, which the router takes for no path at all.
+fn empty_place(path: &str) -> Option<Refusal> {
+    let begin = path.strip_suffix('/')?;
+    let place = |entry: &Entry| match entry.0.strip_prefix(begin)? {
+        "/{name}" => Some(empty_name()),
+        "/{id}" => Some(empty_id()),
+        _ => None,
+    };
+    table().iter().find_map(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_place_in_a_path_is_named() {
+        for (path, field) in [
+            ("/v1/schedules/", Some("name")),
+            ("/v1/jobs/", Some("id")),
+            ("/v1/jobs//", None),
+            ("/v1/", None),
+            ("/", None),
+            ("", None),
+        ] {
+            let found = empty_place(path).and_then(|refusal| refusal.field);
+            assert_eq!(found.as_deref(), field, "{path}");
+        }
+    }
 }
