@@ -42,7 +42,11 @@ pub const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 /// Every exit code with its meaning, in order.
 pub const EXITS: &[(Exit, &str)] = &[
     (Exit::Ok, "done"),
-    (Exit::Failed, "the operation failed"),
+    (
+        Exit::Failed,
+        "the operation failed; or a job did not succeed, a server is not ready, a check of `doctor` failed, a worker \
+         broke a rule",
+    ),
     (Exit::Usage, "the command line itself is wrong"),
     (Exit::NotFound, "nothing of that name or id"),
     (

@@ -5,7 +5,7 @@
 use super::output::cell;
 use super::progress::{self, Above};
 use crate::bench::{self, BenchOptions};
-use crate::problem::Exit;
+use crate::problem::{Exit, plain};
 use crate::process::say::say;
 use crate::process::signals::Signals;
 use crate::process::threads;
@@ -64,7 +64,8 @@ impl BenchArgs {
         match measured {
             Ok(()) => Exit::Ok,
             Err(why) => {
-                say(&format!("error: {why}"));
+                say(&format!("error: {why} [bench_failed]"));
+                say("hint: run it again; --folder names another folder, on another disk if you like");
                 Exit::Failed
             }
         }
@@ -75,7 +76,7 @@ impl BenchArgs {
 async fn measure(mut options: BenchOptions, is_table: bool) -> Result<(), String> {
     let mut signals = Signals::listen().map_err(|error| error.to_string())?;
     options.folder.push(format!("run-{}", std::process::id()));
-    std::fs::create_dir_all(&options.folder).map_err(|error| format!("{}: {error}", options.folder.display()))?;
+    std::fs::create_dir_all(&options.folder).map_err(|error| format!("{}: {}", options.folder.display(), plain(&error)))?;
     let measured = {
         let count = if options.names.is_empty() {
             bench::NAMES.len()

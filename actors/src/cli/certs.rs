@@ -13,15 +13,15 @@ use crate::mesh::identity::{Identity, parse_cell};
 use crate::mesh::tls::TlsFiles;
 use crate::mesh::tls::kit::{certificates, ends_at, identity_of};
 use crate::mesh::tls::make::{Made, Validity, cell_of_ca, make_ca, make_node};
-use crate::problem::Exit;
+use crate::problem::{Exit, plain};
 use clap::{Args, Subcommand};
-use fencepost_core::limits::CERTIFICATE_DAYS_MAX;
+use fencepost_core::limits::{CERTIFICATE_DAYS_MAX, MESH_FILE_BYTES_MAX};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::StoreTime;
 use serde_json::json;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -184,7 +184,19 @@ impl NodeArgs {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure::file(path, &error))
+    let mut text = String::new();
+    let beyond = MESH_FILE_BYTES_MAX + 1;
+    File::open(path)
+        .and_then(|file| file.take(beyond).read_to_string(&mut text))
+        .map_err(|error| Failure::file(path, &error))?;
+    match text.len() as u64 > MESH_FILE_BYTES_MAX {
+        false => Ok(text),
+        true => {
+            let detail = format!("The file {} has more than {MESH_FILE_BYTES_MAX} bytes.", path.display());
+            let hint = "Name a file of certificates.";
+            Err(Failure::new(Exit::Invalid, "file_too_large", detail, hint))
+        }
+    }
 }
 
 impl ShowArgs {
@@ -292,7 +304,7 @@ fn exists(path: &Path) -> Failure {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    let detail = format!("{} cannot be written: {error}.", path.display());
+    let detail = format!("{} cannot be written: {}.", path.display(), plain(error));
     Failure::new(
         Exit::Failed,
         "file_unwritable",

@@ -41,8 +41,13 @@ impl Failure {
         }
     }
 
-    /// A bad status without a problem: no server of ours.
+    /// A bad status without a problem: a head that the server could not read, or no server of ours.
     pub fn odd(status: u16) -> Failure {
+        if matches!(status, 400 | 414 | 431) {
+            let detail = format!("The server could not read what was asked ({status}): it is too long, or malformed.");
+            let hint = "Shorten names, ids and filters; or, if it is no Fencepost server, check --server.";
+            return Failure::new(Exit::Invalid, "request_unreadable", detail, hint);
+        }
         let detail = format!("The server answered {status} and no reason.");
         Failure::new(
             Exit::Failed,

@@ -151,8 +151,11 @@ fn arg_of(setting: &'static Setting, flag: &'static str, value: &'static str) ->
 
 fn reader(kind: Kind) -> ValueParser {
     let told = |wrong: crate::config::mistake::Wrong| {
+        // Two sentences made into one.
         let detail = wrong.detail.trim_end_matches('.');
-        format!("{detail}; {}", wrong.hint)
+        let mut hint = wrong.hint.trim_end_matches('.').chars();
+        let first = hint.next().map(|first| first.to_ascii_lowercase()).unwrap_or_default();
+        format!("{detail}; {first}{}", hint.as_str())
     };
     match kind {
         Kind::Path => OsStringValueParser::new()

@@ -108,7 +108,7 @@ impl World {
             .env("FENCEPOST_TOKEN", &self.token)
             .kill_on_drop(true)
             .spawn();
-        let child = child.map_err(|error| format!("{program} cannot be started: {error}"))?;
+        let child = child.map_err(|error| format!("{program} cannot be started: {}", crate::problem::plain(&error)))?;
         self.worker = Some(child);
         Ok(())
     }

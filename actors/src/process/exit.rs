@@ -19,6 +19,28 @@ pub const LISTEN_REFUSED: u8 = 73;
 /// A second signal: stopped at once, without a drain.
 pub const SECOND_SIGNAL: u8 = 130;
 
+/// Every code of a server with its meaning, in order; `docs/cli.md` shows the same table (a test compares them).
+/// A server may also end with `Failed`, `Usage` or `Invalid` of `crate::problem::Exit`, before it has begun.
+pub const EXITS: &[(u8, &str)] = &[
+    (STOPPED, "told to stop (TERM, Ctrl-C), drained and stopped"),
+    (
+        STORE_BROKEN,
+        "the store is broken, was restored or exchanged meanwhile, or another process took this node's name: nothing \
+         more was acknowledged",
+    ),
+    (PANIC, "a part of the server failed; report it"),
+    (
+        STORE_REFUSED,
+        "the store was not opened: damaged, newer, half-restored, a backup, or in use by another process; or `token` or \
+         `mesh-secret` cannot be used; or the cell does not take this node",
+    ),
+    (
+        LISTEN_REFUSED,
+        "an address cannot be listened on, or is not loopback; or the node's certificate cannot be used",
+    ),
+    (SECOND_SIGNAL, "a second signal: stopped at once, without a drain"),
+];
+
 /// A code for `main` to return.
 pub fn code(code: u8) -> ExitCode {
     ExitCode::from(code)

@@ -89,7 +89,11 @@ fn a_wrong_command_line_exits_with_2_and_writes_nothing_to_standard_output() {
     for words in cases {
         let (code, out, err) = run(folder.path(), words);
         assert_eq!((code, out.as_str()), (2, ""), "{words:?}: {err}");
-        assert!(!err.is_empty(), "{words:?}");
+        let has_code = err
+            .lines()
+            .any(|line| line.starts_with("error: ") && line.contains('['));
+        assert!(has_code, "{words:?}: {err}");
+        assert!(!err.contains("; Give") && !err.contains("; Write"), "{words:?}: {err}");
     }
     let folder = folder_with_token();
     for server in [
@@ -149,6 +153,52 @@ fn a_missing_or_open_token_file_exits_with_4() {
     let problem: serde_json::Value = serde_json::from_str(&err).unwrap();
     assert_eq!((code, problem["code"].as_str()), (4, Some("token_file_mode")));
     assert!(problem["hint"].as_str().unwrap().contains("chmod 600"), "{err}");
+}
+
+#[test]
+fn what_is_no_token_file_is_named_and_not_read_for_ever() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    file("empty", b"\n");
+    file("binary", b"fp_\xff\xfe\x00 0123456789abcdef");
+    file("short", b"fp_1\n");
+    file("large", &[b'a'; 5_000]);
+    for (name, code, words) in [
+        ("/tmp", "token_unreadable", "is a folder"),
+        ("/dev/zero", "token_unreadable", "is a device"),
+        ("missing", "token_unreadable", "No such file"),
+        ("empty", "token_invalid", "it is empty"),
+        ("binary", "token_invalid", "one line of letters"),
+        ("short", "token_invalid", "too short"),
+        ("large", "token_invalid", "too large"),
+    ] {
+        let (exit, out, err) = run(folder.path(), &["job", "list", "--token-file", name]);
+        assert_eq!((exit, out.as_str()), (4, ""), "{name}: {err}");
+        assert!(
+            err.contains(&format!("[{code}]")) && err.contains(words),
+            "{name}: {err}"
+        );
+        assert!(err.contains("hint: ") && !err.contains("chmod"), "{name}: {err}");
+    }
+}
+
+#[test]
+fn what_is_no_certificate_is_not_read_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, out, err) = run(folder.path(), &["certs", "show", "/dev/zero"]);
+    assert!(code == 8 && out.is_empty() && err.contains("[file_too_large]"), "{code}: {err}");
+}
+
+#[test]
+fn a_server_whose_file_of_settings_is_not_there_exits_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, err) = run(folder.path(), &["serve", "--config", "missing.toml"]);
+    assert!(code == 1 && err.contains("[file_unreadable]"), "{code}: {err}");
 }
 
 #[test]

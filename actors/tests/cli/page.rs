@@ -2,27 +2,10 @@
 
 use fencepost::cli::variables::{CLIENT_VARIABLES, JOB_VARIABLES};
 use fencepost::problem::EXITS;
-use fencepost::process::exit;
+use fencepost::process::exit::EXITS as SERVER_EXITS;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
-
-const SERVER_EXITS: &[(u8, &str)] = &[
-    (exit::STOPPED, "told to stop (TERM, Ctrl-C), drained and stopped"),
-    (
-        exit::STORE_BROKEN,
-        "the store is broken, or another process took this node's name: nothing more was acknowledged",
-    ),
-    (exit::PANIC, "a part of the server failed; report it"),
-    (
-        exit::STORE_REFUSED,
-        "the store was not opened: damaged, newer, half-restored, or in use by another process",
-    ),
-    (
-        exit::LISTEN_REFUSED,
-        "the address cannot be listened on, or is not loopback",
-    ),
-    (exit::SECOND_SIGNAL, "a second signal: stopped at once, without a drain"),
-];
 
 const HEAD: &str = "# The command line
 
@@ -32,7 +15,15 @@ in a pipe they are tab-separated lines without a head. `-o json` and `-o jsonl` 
 byte for byte, with times in UTC; errors are then one problem document on standard error.
 
 A command finds the server at `http://127.0.0.1:4480` (`--server`, `FENCEPOST_SERVER`) and the token in
-`./fencepost-data/token` (`--token-file`, `FENCEPOST_TOKEN_FILE`); the token is never an argument.
+`./fencepost-data/token` (`--token-file`, `FENCEPOST_TOKEN_FILE`), a file that its owner alone can read; the token is
+never an argument. `FENCEPOST_TOKEN` holds the token itself and wins over the file; for a server it is
+`FENCEPOST_API_TOKEN` that says which token clients must show.
+
+Two zones, never mixed up: `--tz` of commands that make or change schedules (`schedule create`, `schedule edit`,
+`import crontab`) and of `schedule preview` is the zone of the rule, UTC unless it is named. `--tz` of all other commands,
+and `FENCEPOST_TZ`, is the zone that times are shown in, and is stored nowhere.
+
+What went wrong is told in two lines, `error: … [code, field]` and `hint: …`; programs decide on the code, which stays.
 
 ## Variables
 
@@ -64,12 +55,17 @@ fn render() -> String {
         writeln!(page, "| {} | {meaning} |", *exit as u8).unwrap();
     }
     page.push_str(
-        "\n9 and 10 are reserved. `serve` and `dev` end with 2 or 8 where a flag or a setting is wrong, else with\n\
-         codes of their own:\n\n| code | meaning |\n|---|---|\n",
+        "\n9 and 10 are reserved. `serve` and `dev` end with 2 where a flag is wrong, with 8 where a setting in the file or \
+         a\nvariable is, with 1 where the file cannot be read or nothing can be started at all, else with codes of their \
+         own:\n\n| code | meaning |\n|---|---|\n",
     );
     for (code, meaning) in SERVER_EXITS {
         writeln!(page, "| {code} | {meaning} |").unwrap();
     }
+    page.push_str(
+        "\nAs the first process of a container the program passes on the code of the server that it started, or 128 and \
+         the\nnumber of the signal that ended it (137: killed, for lack of memory, say).\n",
+    );
     let mut grammar = fencepost::cli::grammar();
     grammar.build();
     for command in grammar.get_subcommands().filter(|command| command.get_name() != "help") {
@@ -114,6 +110,26 @@ fn the_page_of_the_command_line_is_the_program() {
         "docs/cli.md differs from line {}: run it once with BLESS=1",
         same + 1
     );
+}
+
+/// Numbers that stand behind `= ` at the end of lines like this one.
+fn numbers(source: &str, begin: &str) -> BTreeSet<u8> {
+    let number = |line: &str| line.rsplit_once("= ")?.1.trim_end_matches([';', ',']).parse().ok();
+    let lines = source.lines().map(str::trim).filter(|line| line.starts_with(begin));
+    lines.filter_map(number).collect()
+}
+
+#[test]
+fn every_exit_code_that_the_program_names_is_in_the_tables() {
+    let read = |path: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let told: BTreeSet<_> = SERVER_EXITS.iter().map(|(code, _)| *code).collect();
+    let named = numbers(&read("src/process/exit.rs"), "pub const");
+    assert!(named.len() > 5 && named == told, "{named:?} {told:?}");
+    let problems = read("src/problem.rs");
+    let (_, rest) = problems.split_once("pub enum Exit {").unwrap();
+    let named = numbers(rest.split_once("\n}").unwrap().0, "");
+    let told: BTreeSet<_> = EXITS.iter().map(|(exit, _)| *exit as u8).collect();
+    assert!(named.len() > 9 && named == told, "{named:?} {told:?}");
 }
 
 #[test]
