@@ -232,6 +232,7 @@ fn the_image_runs_without_root_and_with_a_probe() {
         "USER 65532:65532",
         "STOPSIGNAL SIGTERM",
         "VOLUME [\"/var/lib/fencepost\"]",
+        "ENV FENCEPOST_TOKEN_FILE=/var/lib/fencepost/token",
     ] {
         assert!(last.lines().any(|found| found == line), "{line}");
     }

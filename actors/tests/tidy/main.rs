@@ -81,6 +81,7 @@ fn files_and_functions_stay_small() {
 #[test]
 fn every_word_means_one_thing() {
     assert_clean("word", &words::check(&Tree::load().files));
+    assert_clean("glossary", &words::check_glossary(&Tree::load().files));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use crate::source::SourceFile;
 use crate::{Violation, sample};
+use std::collections::BTreeSet;
 
 /// The refused word, and the one to use.
 const REFUSED: &[(&str, &str)] = &[
@@ -39,6 +40,31 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// Words of the glossary's table that stand in it twice.
+pub fn check_glossary(files: &[SourceFile]) -> Vec<Violation> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    let glossary = files.iter().filter(|file| file.path == "docs/GLOSSARY.md");
+    for (index, line) in glossary.flat_map(|file| file.text.lines().enumerate()) {
+        let Some((word, _)) = line.strip_prefix("| ").and_then(|rest| rest.split_once(" |")) else {
+            continue;
+        };
+        if !seen.insert(word) {
+            let what = format!("`{word}` has a meaning already");
+            found.push(Violation::new("docs/GLOSSARY.md", index + 1, what));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_word_with_two_meanings_is_found() {
+    let rows = "| word | meaning |\n|---|---|\n| job | one |\n| jobs | two |\n";
+    assert_eq!(check_glossary(&sample("docs/GLOSSARY.md", rows)), []);
+    let twice = format!("{rows}| job | three |\n");
+    assert_eq!(check_glossary(&sample("docs/GLOSSARY.md", &twice)).len(), 1);
 }
 
 fn refused_in(line: &str) -> Vec<(&'static str, &'static str)> {
