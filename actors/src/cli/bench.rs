@@ -76,7 +76,8 @@ impl BenchArgs {
 async fn measure(mut options: BenchOptions, is_table: bool) -> Result<(), String> {
     let mut signals = Signals::listen().map_err(|error| error.to_string())?;
     options.folder.push(format!("run-{}", std::process::id()));
-    std::fs::create_dir_all(&options.folder).map_err(|error| format!("{}: {}", options.folder.display(), plain(&error)))?;
+    std::fs::create_dir_all(&options.folder)
+        .map_err(|error| format!("{}: {}", options.folder.display(), plain(&error)))?;
     let measured = {
         let count = if options.names.is_empty() {
             bench::NAMES.len()

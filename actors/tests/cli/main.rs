@@ -191,7 +191,10 @@ fn what_is_no_token_file_is_named_and_not_read_for_ever() {
 fn what_is_no_certificate_is_not_read_for_ever() {
     let folder = tempfile::tempdir().unwrap();
     let (code, out, err) = run(folder.path(), &["certs", "show", "/dev/zero"]);
-    assert!(code == 8 && out.is_empty() && err.contains("[file_too_large]"), "{code}: {err}");
+    assert!(
+        code == 8 && out.is_empty() && err.contains("[file_too_large]"),
+        "{code}: {err}"
+    );
 }
 
 #[test]

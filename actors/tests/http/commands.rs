@@ -63,14 +63,7 @@ fn a_job_from_creation_to_its_logs() {
 fn what_the_id_or_an_empty_list_alone_does_not_say_is_told_beside_it() {
     run(async {
         let world = World::new().await;
-        let past = [
-            "job",
-            "create",
-            "--handler",
-            "noop",
-            "--at",
-            "2020-01-01T00:00:00Z",
-        ];
+        let past = ["job", "create", "--handler", "noop", "--at", "2020-01-01T00:00:00Z"];
         let (code, id, err) = fencepost(&world, &past).await;
         assert!(
             code == 0 && id.starts_with("job_") && id.lines().count() == 1,
@@ -81,7 +74,15 @@ fn what_the_id_or_an_empty_list_alone_does_not_say_is_told_beside_it() {
         assert_eq!(err, "");
         let create = ["schedule", "create", "s", "--every", "1h", "--handler", "noop"];
         assert_eq!(fencepost(&world, &create).await.2, "");
-        let once = ["schedule", "create", "o", "--at", "2020-01-01T00:00:00Z", "--handler", "noop"];
+        let once = [
+            "schedule",
+            "create",
+            "o",
+            "--at",
+            "2020-01-01T00:00:00Z",
+            "--handler",
+            "noop",
+        ];
         let (code, _, err) = fencepost(&world, &once).await;
         assert!(code == 0 && err.contains("due at once"), "{err}");
         let (code, out, err) = fencepost(&world, &["schedule", "fates", "s"]).await;
