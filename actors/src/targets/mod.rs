@@ -6,18 +6,28 @@
 
 pub mod address;
 mod answer;
+#[cfg(not(madsim))]
+mod asked;
 pub mod attempt;
 pub mod check;
 #[cfg(not(madsim))]
 mod command;
 pub mod connector;
+#[cfg(not(madsim))]
+mod gate;
+#[cfg(not(madsim))]
+mod group;
 pub mod handler;
 mod header;
 mod http;
+#[cfg(not(madsim))]
+mod leavers;
 mod meter;
 pub mod signal;
 #[cfg(not(madsim))]
 mod supervise;
+#[cfg(not(madsim))]
+mod supervised;
 pub(crate) mod tail;
 #[cfg(not(madsim))]
 pub mod tls;

@@ -43,7 +43,7 @@ async fn run(target: CommandTarget) -> Outcome {
         .await
 }
 
-fn code(outcome: &Outcome) -> &str {
+pub fn code(outcome: &Outcome) -> &str {
     outcome
         .error
         .as_deref()

@@ -5,6 +5,7 @@
 #![cfg(not(madsim))]
 
 mod command;
+mod escapes;
 mod guarded;
 mod http;
 mod payments;

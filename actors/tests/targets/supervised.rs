@@ -178,16 +178,38 @@ impl Spoken {
 
 #[test]
 fn the_end_of_the_orders_ends_the_program() {
-    let mut spoken = Spoken::start(&["30000", "-", "--", "sleep", "90"], b"payload 0\n");
+    let mut spoken = Spoken::start(&["30000", "-", "--", "sleep", "90"], b"payload 0\ngo\n");
     assert_eq!(spoken.report(), "started");
     assert_eq!(spoken.rest(), ("signalled 15\n".to_owned(), Some(0)));
 }
 
 #[test]
 fn an_order_that_cannot_be_read_ends_the_program() {
-    let mut spoken = Spoken::start(&["30000", "-", "--", "sleep", "90"], b"payload 0\nlease soon\n");
+    let mut spoken = Spoken::start(&["30000", "-", "--", "sleep", "90"], b"payload 0\ngo\nlease soon\n");
     assert_eq!(spoken.report(), "started");
     assert_eq!(spoken.report(), "signalled");
+}
+
+#[test]
+fn nothing_begins_without_the_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let args = ["30000", "-", "--", "touch", begun.to_str().unwrap()];
+    for orders in [&b"payload 0\n"[..], b"payload 0\nstop\ngo\n", b"payload 3\ngo\n"] {
+        let mut spoken = Spoken::start(&args, orders);
+        assert_eq!(spoken.report(), "started");
+        assert_eq!(
+            spoken.rest(),
+            ("not-started it was stopped before it began\n".to_owned(), Some(0))
+        );
+        assert!(!begun.exists());
+    }
+    let mut spoken = Spoken::start(&args, b"payload 0\ngo\n");
+    assert_eq!(
+        (spoken.report(), spoken.report()),
+        ("started".to_owned(), "exited".to_owned())
+    );
+    assert!(begun.exists());
 }
 
 #[test]
@@ -198,6 +220,9 @@ fn a_supervisor_called_wrongly_starts_nothing() {
         &["1", "y", "--", "true"],
         &["1", "-", "true"],
         &["1", "-", "--"],
+        &["gate"],
+        &["gate", "x", "--", "true"],
+        &["gate", "1", "--"],
     ] {
         assert_eq!(Spoken::start(args, b"").rest(), (String::new(), Some(2)), "{args:?}");
     }

@@ -24,3 +24,5 @@ pub const GRACE_MS_MAX: u64 = 600_000;
 pub const GRACE_MS: u64 = 10_000;
 /// How long output is awaited after a command's end: only what left its group can hold the pipe.
 pub const LAST_OUTPUT_MS: u64 = 500;
+/// How late a command's supervisor may be before the server ends the command's group by itself.
+pub const SUPERVISOR_LATE_MS: u64 = 2_000;

@@ -64,6 +64,17 @@ pub fn at_most_once_stops_in_doubt_until_a_person_settles_it(world: &mut World) 
     proven["delivery"] = json!("at-most-once");
     let job = world.run(&proven);
     assert_eq!(job["state"], "succeeded", "429 proves that nothing happened: {job}");
+
+    let target = json!({"type": "command", "argv": ["kill -9 $PPID; sleep 60"], "shell": true});
+    let job = world.run(&json!({"target": target, "delivery": "at-most-once"}));
+    assert_eq!(
+        job["state"], "uncertain",
+        "it had begun when its supervisor was lost: {job}"
+    );
+    let attempts = world.attempts(&job);
+    let error = attempts[0]["error"].as_str().unwrap();
+    assert!(error.starts_with("command_supervisor_lost: "), "{error}");
+    settle(world, job["id"].as_str().unwrap(), "dead");
 }
 
 pub fn what_died_is_sent_back_one_by_one(world: &mut World) {
