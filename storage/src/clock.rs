@@ -4,8 +4,8 @@
 //! itself. Next: `fencepost_core::store_clock`.
 
 use crate::store::Stated;
-use fencepost_core::store_clock::{ClockEvent, StoreClock};
-use fencepost_core::time::{Monotonic, StoreTime};
+use fencepost_core::store_clock::{ClockEvent, Line, StoreClock};
+use fencepost_core::time::{BootTime, Monotonic, StoreTime};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Readings of this machine's clocks; the caller's clock module implements it.
@@ -14,12 +14,40 @@ pub trait Clock: Send + Sync + 'static {
     fn wall(&self) -> StoreTime;
     /// Monotonic time of this process.
     fn mono(&self) -> Monotonic;
+    /// Time since the machine booted, where that can be told.
+    fn boot(&self) -> Option<BootTime> {
+        None
+    }
+}
+
+/// The line of a store's clock, in a form that outlives a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptLine {
+    /// The wall clock was believed to show `wall` then.
+    pub boot: BootTime,
+    /// See `boot`.
+    pub wall: StoreTime,
+}
+
+/// Where a line is kept. Losing it loses only the sight of leaps while no process ran.
+pub trait LineKeep: Send + Sync + 'static {
+    /// What was kept last.
+    fn load(&self) -> Option<KeptLine>;
+    /// Keeps another instead.
+    fn save(&self, line: &KeptLine);
 }
 
 /// States time: one per store.
 pub struct TimeKeeper {
     clock: Arc<dyn Clock>,
     state: Mutex<StoreClock>,
+    kept: Option<Kept>,
+}
+
+struct Kept {
+    keep: Box<dyn LineKeep>,
+    /// The line kept last.
+    line: Mutex<Option<Line>>,
 }
 
 impl TimeKeeper {
@@ -28,16 +56,42 @@ impl TimeKeeper {
         TimeKeeper {
             clock,
             state: Mutex::new(StoreClock::new(floor)),
+            kept: None,
+        }
+    }
+
+    /// The same, going on with the line that an earlier process of the same boot kept: a leap of the wall clock
+    /// while none ran is doubt, like any other (F20). After a boot the wall clock is believed.
+    pub fn keeping(clock: Arc<dyn Clock>, floor: StoreTime, keep: Box<dyn LineKeep>) -> TimeKeeper {
+        let line = keep.load().zip(clock.boot()).and_then(|(kept, boot)| {
+            let is_same = boot.id == kept.boot.id && boot.since >= kept.boot.since;
+            is_same.then(|| Line {
+                wall: kept.wall + (boot.since - kept.boot.since),
+                mono: clock.mono(),
+            })
+        });
+        let state = match line {
+            Some(line) => StoreClock::expecting(floor, line),
+            None => StoreClock::new(floor),
+        };
+        TimeKeeper {
+            clock,
+            state: Mutex::new(state),
+            kept: Some(Kept {
+                keep,
+                line: Mutex::new(line),
+            }),
         }
     }
 
     /// The time as of now: two clock readings and a few comparisons.
     pub fn state(&self) -> Stated {
-        let (reading, floor) = {
+        let (reading, floor, line) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let reading = state.observe(self.clock.wall(), self.clock.mono());
-            (reading, state.floor())
+            (reading, state.floor(), state.line())
         };
+        self.keep(line);
         if let Some(event) = reading.event {
             report(event, floor);
         }
@@ -45,6 +99,25 @@ impl TimeKeeper {
             time: reading.time,
             doubt: reading.doubt,
         }
+    }
+
+    /// Keeps a line that was drawn anew: every few minutes at most, while the clock runs steadily.
+    fn keep(&self, line: Option<Line>) {
+        let Some((kept, line)) = self.kept.as_ref().zip(line) else {
+            return;
+        };
+        let mut last = kept.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last == Some(line) {
+            return;
+        }
+        *last = Some(line);
+        // In this order a pause between the two readings hides a leap rather than feigning one.
+        let Some(boot) = self.clock.boot() else { return };
+        let since = boot.since - self.clock.mono().since(line.mono);
+        kept.keep.save(&KeptLine {
+            boot: BootTime { since, ..boot },
+            wall: line.wall,
+        });
     }
 
     /// Monotonic time, for pacing.

@@ -68,10 +68,12 @@ pub enum DoubtEnd {
 }
 
 /// Wall time by the monotonic clock.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    wall: StoreTime,
-    mono: Monotonic,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The wall clock showed this
+    pub wall: StoreTime,
+    /// when the monotonic clock showed this.
+    pub mono: Monotonic,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -104,13 +106,27 @@ const DOUBT_MAX: Span = Span::from_millis(CLOCK_DOUBT_MAX_MS);
 
 impl StoreClock {
     /// A clock that starts above `floor`, the latest time ever committed. The first reading draws
-    /// the line: nothing here can tell a leap from time spent switched off.
+    /// the line: nothing here can tell a leap from time spent switched off. See `expecting`.
     pub fn new(floor: StoreTime) -> StoreClock {
         StoreClock {
             floor,
             line: None,
             state: State::Steady,
         }
+    }
+
+    /// A clock that starts above `floor` and goes on with a line: what the wall clock is expected to show, as a
+    /// clock that ran on while no process did leads one to expect.
+    pub fn expecting(floor: StoreTime, line: Line) -> StoreClock {
+        StoreClock {
+            line: Some(line),
+            ..StoreClock::new(floor)
+        }
+    }
+
+    /// The line that readings are compared with, once there was one.
+    pub fn line(&self) -> Option<Line> {
+        self.line
     }
 
     /// The latest time stated, as lowered by the audited step.
@@ -345,6 +361,57 @@ mod tests {
             at(&mut clock, NOON - 3_299, 302).time,
             StoreTime::from_secs(NOON - 3_299)
         );
+    }
+
+    /// A start at `mono_s` of its process, when the wall clock should show noon.
+    fn expecting(mono_s: u64) -> StoreClock {
+        let line = Line {
+            wall: StoreTime::from_secs(NOON),
+            mono: Monotonic(mono_s * 1_000_000),
+        };
+        StoreClock::expecting(StoreTime::from_secs(NOON - 3_600), line)
+    }
+
+    #[test]
+    fn f20_a_leap_that_nobody_saw_is_doubt_at_the_start() {
+        let mut clock = expecting(2);
+        let reading = at(&mut clock, NOON + 86_400, 2);
+        assert_eq!(
+            (reading.time, reading.doubt),
+            (StoreTime::from_secs(NOON - 3_600), true)
+        );
+        assert_eq!(
+            clock.line(),
+            expecting(2).line(),
+            "the line is not drawn to what is doubted"
+        );
+        assert!(clock.confirm());
+        assert_eq!(
+            at(&mut clock, NOON + 86_401, 3).time,
+            StoreTime::from_secs(NOON + 86_401)
+        );
+        assert_ne!(clock.line(), expecting(2).line());
+    }
+
+    #[test]
+    fn f20_time_spent_down_is_no_leap() {
+        let mut clock = expecting(2);
+        let reading = at(&mut clock, NOON + 30, 2);
+        assert_eq!((reading.time, reading.doubt), (StoreTime::from_secs(NOON + 30), false));
+    }
+
+    #[test]
+    fn f20_a_start_with_the_clock_set_back_holds_time_and_lowers_it_after_the_wait() {
+        let mut clock = expecting(0);
+        let reading = at(&mut clock, NOON - 7_200, 0);
+        assert_eq!(
+            (reading.time, reading.doubt),
+            (StoreTime::from_secs(NOON - 3_600), false)
+        );
+        assert!(matches!(reading.event, Some(ClockEvent::Held { .. })));
+        let wait = CLOCK_DOUBT_MAX_MS / 1_000;
+        let reading = at(&mut clock, NOON - 7_200 + wait.cast_signed(), wait);
+        assert_eq!(reading.time, StoreTime::from_secs(NOON - 7_200 + wait.cast_signed()));
     }
 
     #[test]

@@ -32,6 +32,15 @@ pub struct Now {
     pub doubt: bool,
 }
 
+/// Time since a machine booted, its sleep included, and of which boot: what tells how long no process ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BootTime {
+    /// Drawn by the system at each boot.
+    pub id: u128,
+    /// Since then.
+    pub since: Span,
+}
+
 impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);

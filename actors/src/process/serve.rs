@@ -26,7 +26,7 @@ use crate::telemetry::logging::{self, LogFormat, LogNotes};
 use crate::telemetry::metrics::{self, MetricNotes};
 use fencepost_core::limits::{HTTP_STOP_MS, SERVICE_READY_MS, STOP_START_MS};
 use fencepost_core::refusal::Refusal;
-use fencepost_core::time::{Monotonic, Span, StoreTime};
+use fencepost_core::time::{BootTime, Monotonic, Span, StoreTime};
 use fencepost_storage::fjall_store::{FjallStore, NewStore, Options, glance};
 use fencepost_storage::model::ModelStore;
 use futures_util::future::{Either, select};
@@ -492,5 +492,9 @@ impl fencepost_storage::clock::Clock for StoreTicks {
 
     fn mono(&self) -> Monotonic {
         self.0.mono()
+    }
+
+    fn boot(&self) -> Option<BootTime> {
+        self.0.boot()
     }
 }

@@ -44,6 +44,10 @@ pub const CLOCK_RULES: &[ClockRule] = &[
         run: |timed| lowered_for_good(timed).boxed(),
     },
     ClockRule {
+        name: "f20_a_restart_while_time_is_held_holds_it_for_the_wait_and_no_longer",
+        run: |timed| held_over_a_restart(timed).boxed(),
+    },
+    ClockRule {
         name: "f20_a_leap_is_doubt_until_an_operator_confirms_the_clock",
         run: |timed| confirmed(timed).boxed(),
     },
@@ -111,6 +115,27 @@ async fn lowered_for_good(timed: Arc<dyn Timed>) -> Verdict {
     let opened = User::try_open(&timed.store(), Scope::Shard(ShardId(2)), 2, 1).await;
     let opened = opened.map_err(|error| format!("{error:?}"))?;
     want("an open after the restart", &opened.at, &(NOON + later))
+}
+
+async fn held_over_a_restart(timed: Arc<dyn Timed>) -> Verdict {
+    timed.set(NOON + HOUR, Monotonic(0));
+    let store = timed.store();
+    assign(&store).await?;
+    let mut user = User::open(&store, SHARD, 1, 0).await?;
+    want("ahead", &user.must_commit(Vec::new()).await?, &(NOON + HOUR))?;
+    timed.set(NOON, Monotonic(1));
+    want("set back", &now(&timed).await?, &(NOON + HOUR))?;
+    drop((user, store));
+    timed.restart();
+    let again = Monotonic(2);
+    timed.set(NOON, again);
+    want("after the restart", &now(&timed).await?, &(NOON + HOUR))?;
+    timed.set(NOON + (HOLD - Span(1)), again + (HOLD - Span(1)));
+    want("held", &now(&timed).await?, &(NOON + HOUR))?;
+    timed.set(NOON + HOLD, again + HOLD);
+    want("lowered", &now(&timed).await?, &(NOON + HOLD))?;
+    let mut user = User::open(&timed.store(), SHARD, 2, 1).await?;
+    want("a commit", &user.must_commit(Vec::new()).await?, &(NOON + HOLD))
 }
 
 async fn confirmed(timed: Arc<dyn Timed>) -> Verdict {

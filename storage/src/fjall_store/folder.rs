@@ -31,6 +31,11 @@ impl Folder {
         self.0.join("HIGHWATER")
     }
 
+    /// What the clock is expected to show.
+    pub(super) fn clock(&self) -> PathBuf {
+        self.0.join("CLOCK")
+    }
+
     /// Held by the process that has it open.
     pub(super) fn lock(&self) -> PathBuf {
         self.0.join("LOCK")

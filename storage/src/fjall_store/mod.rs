@@ -7,6 +7,7 @@
 //! (`start.rs`). Next: `start.rs`, `committer.rs`.
 
 mod backup;
+mod clock_file;
 mod committer;
 mod disk_space;
 mod engine_panic;

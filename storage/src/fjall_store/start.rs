@@ -5,6 +5,7 @@
 //! store where one was. Next: `verify.rs`, `committer.rs`.
 
 use super::backup;
+use super::clock_file::ClockFile;
 use super::committer::{Committer, Current};
 use super::disk_space::{DiskSpace, FreeSpace, StatvfsProbe};
 use super::error::StartError;
@@ -148,7 +149,8 @@ fn run(path: &Path, options: Options, opened: Opened) -> Result<FjallStore, Star
     let folder = Folder::new(path);
     let scopes = load_scopes(&folder, &opened.spaces)?;
     let floor = scopes.values().map(|row| row.at).max().unwrap_or(StoreTime(0));
-    let time = Arc::new(TimeKeeper::new(options.clock.clone(), floor));
+    let kept = Box::new(ClockFile::new(&folder));
+    let time = Arc::new(TimeKeeper::keeping(options.clock.clone(), floor, kept));
     let queue = Arc::new(Queue::new(options.on_broken));
     let probe = options.free_space.unwrap_or_else(|| Box::new(StatvfsProbe::new(path)));
     let disk = Arc::new(Mutex::new(DiskSpace::new(&folder, probe)));

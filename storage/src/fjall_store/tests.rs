@@ -1,5 +1,6 @@
 //! The embedded store: starting, refusing, breaking, filling up, backup and restore.
 
+mod clock;
 mod journals;
 mod refusals;
 mod restoring;
