@@ -204,7 +204,7 @@ pub enum Place {
     Wait {
         /// Due instant of the wait.
         at: StoreTime,
-        /// Full length of the wait, to clamp what is left after a load.
+        /// Full length of the wait, to clamp what is left after a load; zero for a start at an instant.
         length: Span,
     },
     /// In the ready range: class and priority come from the spec.

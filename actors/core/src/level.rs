@@ -1,7 +1,7 @@
 //! Levels: which formats of rows, and which protocol between nodes, a build knows; one number for both.
 //!
 //! Level 1: every row in its first format. Level 2: a job's row may say how long its key is kept, nodes say their
-//! level on the board, and the board states the store's time.
+//! level on the board, the board states the store's time, and a job that is passed on says its delay.
 //! A cell has a level, too: nobody writes what is beyond it. It is raised by an operator, once every node knows the
 //! higher one; from then on a build that does not is refused before it writes anything.
 //! Owns: the numbers. Must never: know which level a cell has (its row says so). Next: `fencepost`'s `node/level.rs`,

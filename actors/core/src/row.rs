@@ -142,7 +142,7 @@ pub struct WaitRow {
     pub at: StoreTime,
     /// Job.
     pub id: JobId,
-    /// Set for the wait between attempts: its full length, to clamp what is left after a load.
+    /// Set for a delay and for the wait between attempts: its full length, to clamp what is left after a load.
     pub length: Option<Span>,
 }
 

@@ -196,6 +196,7 @@ pub fn item_of(chance: &dyn Chance, spec: &Arc<JobSpec>, due_at: Option<StoreTim
         id: draw_job_id(chance, None),
         spec: spec.clone(),
         due_at,
+        delay: None,
         grace: None,
         key: None,
         resent: false,

@@ -1,4 +1,5 @@
-//! Requests for a shard's owner on another node, and its replies, as bytes, in their first version.
+//! Requests for a shard's owner on another node, and its replies, as bytes, in their first version; jobs with a
+//! delay in the second, over a connection whose protocol has it.
 //!
 //! Owns: these messages. What is a row when it is stored is a row here too, so that there is one form of each.
 //! Every decode is bounded and must consume everything. Must never: know a connection. Next: `route.rs`.
@@ -23,20 +24,33 @@ use fencepost_storage::keys::key_bytes;
 use fencepost_storage::wire::{In, Out, WireError};
 use std::sync::Arc;
 
-/// Version of the messages that this build writes.
+/// Version of most messages.
 pub const MESSAGE_VERSION: u8 = 1;
+/// Version of a request whose jobs say their delay; before it, an instant stood for that.
+pub const DELAY_VERSION: u8 = 2;
 
 /// What became of a request.
 pub type Reply = Result<ShardReply, Refusal>;
 
-/// A request for a shard, as bytes.
-pub fn encode_request(shard: ShardId, request: &ShardRequest) -> Vec<u8> {
-    let mut bytes = vec![MESSAGE_VERSION];
+/// The first one that has a place for all of it, of those that the other node knows.
+fn version_of(request: &ShardRequest, protocol: u16) -> u8 {
+    match request {
+        ShardRequest::CreateJobs(items) if protocol > 1 && items.iter().any(|item| item.delay.is_some()) => {
+            DELAY_VERSION
+        }
+        _ => MESSAGE_VERSION,
+    }
+}
+
+/// A request for a shard, as bytes for a connection of this protocol.
+pub fn encode_request(shard: ShardId, request: &ShardRequest, protocol: u16) -> Vec<u8> {
+    let version = version_of(request, protocol);
+    let mut bytes = vec![version];
     let mut out = Out::new(&mut bytes);
     out.put(shard.0);
     match request {
         ShardRequest::CreateJobs(items) => {
-            out.put(1_u8).list(items, put_item);
+            out.put(1_u8).list(items, |out, item| put_item(out, item, version));
         }
         ShardRequest::CancelJob(id) => put_id(out.put(2_u8), id),
         ShardRequest::RetryDead(id) => put_id(out.put(3_u8), id),
@@ -61,10 +75,10 @@ pub fn encode_request(shard: ShardId, request: &ShardRequest) -> Vec<u8> {
 /// # Errors
 /// They are not exactly such a request.
 pub fn decode_request(bytes: &[u8]) -> Result<(ShardId, ShardRequest), RowError> {
-    let mut input = start(bytes)?;
+    let (mut input, version) = start(bytes, DELAY_VERSION)?;
     let shard = ShardId(input.take()?);
     let request = match input.fixed::<1>()?[0] {
-        1 => ShardRequest::CreateJobs(input.list(BATCH_JOBS_MAX, "items", take_item)?),
+        1 => ShardRequest::CreateJobs(input.list(BATCH_JOBS_MAX, "items", |input| take_item(input, version))?),
         2 => ShardRequest::CancelJob(take_id(&mut input)?),
         3 => ShardRequest::RetryDead(take_id(&mut input)?),
         4 => {
@@ -84,6 +98,10 @@ pub fn decode_request(bytes: &[u8]) -> Result<(ShardId, ShardRequest), RowError>
         _ => return Err(RowError::Illegal("kind of request")),
     };
     input.end()?;
+    // One form of each message.
+    if version != version_of(&request, u16::from(version)) {
+        return Err(RowError::Illegal("version"));
+    }
     Ok((shard, request))
 }
 
@@ -121,7 +139,7 @@ pub fn encode_reply(reply: &Reply) -> Vec<u8> {
 /// # Errors
 /// They are not exactly such a reply.
 pub fn decode_reply(bytes: &[u8]) -> Result<Reply, RowError> {
-    let mut input = start(bytes)?;
+    let (mut input, _) = start(bytes, MESSAGE_VERSION)?;
     let reply = match input.fixed::<1>()?[0] {
         0 => Err(take_refusal(&mut input)?),
         1 => Ok(ShardReply::Created(input.list(BATCH_JOBS_MAX, "items", |input| {
@@ -150,10 +168,10 @@ pub fn decode_reply(bytes: &[u8]) -> Result<Reply, RowError> {
     Ok(reply)
 }
 
-fn start(bytes: &[u8]) -> Result<In<'_>, WireError> {
+fn start(bytes: &[u8], newest: u8) -> Result<(In<'_>, u8), WireError> {
     let mut input = In::new(bytes, FRAME_BYTES_MAX)?;
     match input.fixed::<1>()?[0] {
-        MESSAGE_VERSION => Ok(input),
+        version @ MESSAGE_VERSION.. if version <= newest => Ok((input, version)),
         _ => Err(WireError::Illegal("version")),
     }
 }
@@ -166,7 +184,7 @@ pub(super) fn take_id(input: &mut In<'_>) -> Result<JobId, WireError> {
     JobId::from_bytes(input.fixed()?).ok_or(WireError::Illegal("job id"))
 }
 
-fn put_item(out: &mut Out<'_>, item: &CreateItem) {
+fn put_item(out: &mut Out<'_>, item: &CreateItem, version: u8) {
     put_id(out, &item.id);
     out.put(item.resent);
     put_job_spec(&item.spec, out);
@@ -179,10 +197,15 @@ fn put_item(out: &mut Out<'_>, item: &CreateItem) {
     out.option(item.key.as_ref(), |out, (key, digest)| {
         out.text(key).put(*digest);
     });
+    if version >= DELAY_VERSION {
+        out.option(item.delay, |out, delay| {
+            out.span(delay);
+        });
+    }
 }
 
 /// Cold rows are the owner's to fetch.
-fn take_item(input: &mut In<'_>) -> Result<CreateItem, RowError> {
+fn take_item(input: &mut In<'_>, version: u8) -> Result<CreateItem, RowError> {
     Ok(CreateItem {
         id: take_id(input)?,
         resent: input.flag()?,
@@ -193,6 +216,10 @@ fn take_item(input: &mut In<'_>) -> Result<CreateItem, RowError> {
             let key = input.text(IDEMPOTENCY_KEY_BYTES_MAX, "key")?;
             Ok::<_, WireError>((key, input.fixed()?))
         })?,
+        delay: match version >= DELAY_VERSION {
+            true => input.option(In::span)?,
+            false => None,
+        },
         key_row: None,
         existing: None,
     })

@@ -14,6 +14,7 @@ use crate::mesh::{MeshParts, NodeFacts, Roles, Service};
 use crate::node::gateway::NodeGateway;
 use crate::shell::messages::{outcome_unknown, shard_away};
 use fencepost_core::ids::ShardId;
+use fencepost_core::level;
 use fencepost_core::limits::{BOARD_NODES_MAX, FOLLOW_CONNECT_MS, REQUEST_CALL_MS};
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
@@ -47,7 +48,8 @@ impl Router {
 
     /// Sends a request to the node that is reached there.
     pub fn call(&self, address: &Arc<str>, shard: ShardId, request: &ShardRequest) -> BoxFuture<'static, Reply> {
-        let (body, peer) = (encode_request(shard, request), self.peer(Way::Requests, address));
+        let peer = self.peer(Way::Requests, address);
+        let body = encode_request(shard, request, peer.protocol().unwrap_or(level::OLDEST));
         // Where there is no connection the owner may be gone, and its shard on its way to another.
         let wait = match peer.facts() {
             Some(_) => Span::from_millis(REQUEST_CALL_MS),

@@ -163,6 +163,7 @@ impl World {
             id,
             spec: Arc::new(spec),
             due_at: None,
+            delay: None,
             grace: None,
             key: None,
             resent: false,

@@ -101,6 +101,7 @@ fn requests() -> Vec<ShardRequest> {
         resent: true,
         spec: job(),
         due_at: Some(StoreTime(5)),
+        delay: Some(Span(6)),
         grace: Some(Span(6)),
         key: Some(("order-7".into(), [3; 32])),
         key_row: None,
@@ -206,7 +207,7 @@ fn written() -> Written {
     all.extend(
         requests()
             .iter()
-            .map(|request| ("request", encode_request(ShardId(3), request))),
+            .map(|request| ("request", encode_request(ShardId(3), request, 1))),
     );
     all.extend(replies().iter().map(|reply| ("reply", encode_reply(reply))));
     all
@@ -231,7 +232,7 @@ fn again(what: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "answer" => BoardAnswer::decode(bytes).ok().map(|answer| answer.encode(bytes[0])),
         "request" => decode_request(bytes)
             .ok()
-            .map(|(shard, request)| encode_request(shard, &request)),
+            .map(|(shard, request)| encode_request(shard, &request, u16::from(bytes[0]))),
         _ => decode_reply(bytes).ok().map(|reply| encode_reply(&reply)),
     }
 }
@@ -248,7 +249,7 @@ fn messages_between_nodes_come_back_as_they_were() {
         assert_eq!(again(what, &bytes).as_ref(), Some(&bytes), "{what}");
     }
     for request in requests() {
-        let (shard, read) = decode_request(&encode_request(ShardId(3), &request)).unwrap();
+        let (shard, read) = decode_request(&encode_request(ShardId(3), &request, 2)).unwrap();
         assert_eq!((shard, format!("{read:?}")), (ShardId(3), format!("{request:?}")));
     }
     for reply in replies() {

@@ -44,6 +44,7 @@ pub fn item(id: JobId, handler: &str) -> CreateItem {
         id,
         spec: spec(handler),
         due_at: None,
+        delay: None,
         grace: None,
         key: None,
         resent: false,

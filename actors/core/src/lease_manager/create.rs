@@ -4,6 +4,7 @@
 //! is still held, whatever else is in the same step. Next: `places.rs`.
 
 use super::io::{CreateItem, Created, LeaseEffect, LeaseReply};
+use super::item::first_due;
 use super::places::Lies;
 use super::{LeaseManager, Orders};
 use crate::ids::{JobId, Slot};
@@ -29,8 +30,9 @@ struct Made {
 #[derive(PartialEq)]
 struct Asked {
     spec: Arc<JobSpec>,
-    /// `None` is "at once".
+    /// `None` is "at once", or after a delay.
     due_at: Option<StoreTime>,
+    delay: Option<Span>,
 }
 
 impl Asked {
@@ -38,12 +40,13 @@ impl Asked {
         Asked {
             spec: Arc::clone(&item.spec),
             due_at: item.due_at,
+            delay: item.delay,
         }
     }
 
-    /// Whether this job may have come of it: "at once" is due when it was made.
+    /// Whether this job may have come of it: "at once" is due when it was made, a delay counts from then.
     fn is_of(&self, job: &Job) -> bool {
-        let due_at = self.due_at.unwrap_or(job.created_at);
+        let due_at = first_due(self.due_at, self.delay, job.created_at);
         matches!(job.origin, Origin::Request { .. }) && self.spec == job.spec && due_at == job.due_at
     }
 }
@@ -77,7 +80,7 @@ impl LeaseManager {
     pub fn on_fires(&mut self, now: Now, fires: Vec<Fire>, out: &mut Orders) {
         self.begin_step(now);
         for fire in fires {
-            self.insert(now, fire.id, fire.spec, fire.origin, fire.due_at, out);
+            self.insert(now, fire.id, fire.spec, fire.origin, (fire.due_at, None), out);
         }
         self.end_step(now, out);
     }
@@ -111,24 +114,33 @@ impl LeaseManager {
             })));
         }
         made.ids.insert(item.id, Asked::of(&item));
+        let due = (item.first_due(now.store), item.delay);
         let origin = Origin::Request {
             key: item.key.map(|(key, _)| key),
         };
-        self.insert(now, item.id, item.spec, origin, item.due_at.unwrap_or(now.store), out);
+        self.insert(now, item.id, item.spec, origin, due, out);
         Ok(Created {
             id: item.id,
             replayed: false,
         })
     }
 
-    /// Inserts a job where its due instant puts it. In clock doubt nothing with an instant of its own
-    /// is taken as due.
-    fn insert(&mut self, now: Now, id: JobId, spec: Arc<JobSpec>, origin: Origin, due_at: StoreTime, out: &mut Orders) {
+    /// Inserts a job where its due instant puts it, or waits out a delay. In clock doubt nothing with an
+    /// instant of its own is taken as due.
+    fn insert(
+        &mut self,
+        now: Now,
+        id: JobId,
+        spec: Arc<JobSpec>,
+        origin: Origin,
+        (due_at, delay): (StoreTime, Option<Span>),
+        out: &mut Orders,
+    ) {
         let is_due = due_at <= now.store && (!now.doubt || due_at == now.store);
         let (state, place) = if is_due {
             (JobState::Ready, Place::Ready { order: now.store })
         } else {
-            let (at, length) = (due_at, Span::ZERO);
+            let (at, length) = (due_at, delay.unwrap_or(Span::ZERO));
             (JobState::Waiting, Place::Wait { at, length })
         };
         let job = Job {
@@ -141,7 +153,7 @@ impl LeaseManager {
         if is_due {
             self.enter_ready(Arc::new(job), now.store, Lies::Nowhere, out);
         } else {
-            self.enter_wait(now, Arc::new(job), due_at, None, out);
+            self.enter_wait(now, Arc::new(job), due_at, delay, out);
         }
     }
 
@@ -215,7 +227,7 @@ fn check_times(now: Now, item: &CreateItem) -> Result<(), Refusal> {
     let invalid = |code, detail: &str, hint: &str, field: &str| {
         Err(Refusal::new(RefusalKind::Invalid, code, detail, hint).at(field))
     };
-    let due_at = item.due_at.unwrap_or(now.store);
+    let due_at = item.first_due(now.store);
     if due_at > StoreTime::MAX {
         return invalid(
             "due_out_of_range",

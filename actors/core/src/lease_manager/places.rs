@@ -58,7 +58,7 @@ impl LeaseManager {
         }
     }
 
-    /// A job waits, from `now` for `length` (between attempts) or until the instant (first start).
+    /// A job waits, from `now` for `length` (between attempts, a delay) or until the instant (other first starts).
     pub(super) fn enter_wait(
         &mut self,
         now: Now,

@@ -1,7 +1,7 @@
 //! The wait range: jobs whose time has not come, the first of them in memory (F34).
 //!
-//! Owns: which waiting jobs are in memory and when each is due. First starts are due by StoreTime,
-//! waits between attempts by the monotonic clock (F20). Must never: hold more than
+//! Owns: which waiting jobs are in memory and when each is due. First starts at an instant are due by
+//! StoreTime; delays, and waits between attempts, by the monotonic clock (F20). Must never: hold more than
 //! `WAIT_WINDOW_JOBS` or `WAIT_WINDOW_BYTES`. Next: `places.rs`, `loads.rs`.
 
 use super::mark::Mark;
@@ -22,7 +22,7 @@ pub(super) type WaitKey = (StoreTime, JobId);
 pub(super) struct WaitEntry {
     /// As stored.
     pub(super) job: Arc<Job>,
-    /// Set for a wait between attempts: when it ends by this node's clock.
+    /// Set for a wait of a length: when it ends by this node's clock.
     pub(super) ends_at: Option<Monotonic>,
     /// Of `cost_of`.
     pub(super) cost: usize,
@@ -32,9 +32,9 @@ pub(super) struct WaitEntry {
 #[derive(Clone, Debug, Hash)]
 pub(super) struct WaitRange {
     window: Window<WaitKey, WaitEntry>,
-    /// First starts in the window.
+    /// First starts at an instant in the window.
     by_calendar: BTreeSet<WaitKey>,
-    /// Waits between attempts in the window.
+    /// Waits of a length in the window.
     by_clock: BTreeSet<(Monotonic, WaitKey)>,
     /// Rows of jobs that are in a ready window already.
     lent: BTreeSet<WaitKey>,
@@ -52,7 +52,7 @@ pub(super) fn row_key(shard: ShardId, key: WaitKey) -> RowKey {
     RowKey::Wait(shard, key.0, key.1)
 }
 
-/// When a wait between attempts ends, given its row (F20 b): never later than its whole length from
+/// When a wait of a length ends, given its row (F20 b): never later than its whole length from
 /// now, whatever the store's clock did meanwhile.
 pub(super) fn ends_at(row: &WaitRow, now: Now) -> Option<Monotonic> {
     row.length

@@ -5,7 +5,9 @@ use crate::support::make::{failed, failed_with, item, job_id, outcome, spec, suc
 use fencepost_core::ids::WorkerId;
 use fencepost_core::job::{AttemptResult, Delivery, EffectProof, JobState, RetryAdvice, Verdict};
 use fencepost_core::lease_manager::backoff;
-use fencepost_core::lease_manager::io::{AttemptOutcome, CancelAnswer, Grant, LeaseInput, Recorded, Settlement};
+use fencepost_core::lease_manager::io::{
+    AttemptOutcome, CancelAnswer, CreateItem, Grant, LeaseInput, Recorded, Settlement,
+};
 use fencepost_core::limits::ATTEMPT_RECORDS_MAX;
 use fencepost_core::time::Span;
 
@@ -225,6 +227,74 @@ fn f20_a_retry_waits_its_length_whatever_the_stores_clock_does() {
         leases.offer(&w, 1).len(),
         1,
         "at most its length again after a load, not an hour"
+    );
+}
+
+/// A job due a minute after it is made.
+fn delayed(number: u64) -> CreateItem {
+    CreateItem {
+        delay: Some(Span::from_secs(60)),
+        ..item(number, spec())
+    }
+}
+
+#[test]
+fn f20_a_delay_is_elapsed_time_when_the_stores_clock_is_set_back() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    leases.create(delayed(1)).unwrap();
+    leases.now.store = leases.now.store - Span::from_secs(3_600);
+    leases.pass(Span::from_secs(59));
+    assert!(leases.offer(&w, 1).is_empty());
+    leases.pass(Span::from_secs(2));
+    assert_eq!(leases.offer(&w, 1).len(), 1, "a minute, not an hour and a minute");
+}
+
+#[test]
+fn f20_a_delay_is_at_most_its_length_again_after_a_load() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    leases.create(delayed(1)).unwrap();
+    leases.pass(Span::from_secs(20));
+    leases.restart();
+    leases.pass(Span::from_secs(38));
+    assert!(leases.offer(&w, 1).is_empty(), "what is left, not less");
+    leases.now.store = leases.now.store - Span::from_secs(3_600);
+    leases.restart();
+    leases.pass(Span::from_secs(59));
+    assert!(leases.offer(&w, 1).is_empty());
+    leases.pass(Span::from_secs(2));
+    assert_eq!(leases.offer(&w, 1).len(), 1);
+}
+
+#[test]
+fn f20_a_leap_ahead_does_not_shorten_a_delay() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    leases.create(delayed(1)).unwrap();
+    let due = leases.now.store + Span::from_secs(60);
+    leases.create(crate::support::make::item_due(2, due)).unwrap();
+    leases.now.store = leases.now.store + Span::from_secs(3_600);
+    leases.pass(Span::from_secs(1));
+    let granted = leases.offer(&w, 9);
+    let ids: Vec<_> = granted.iter().map(|grant| grant.job.id).collect();
+    assert_eq!(ids, [job_id(2)], "an instant has come, a minute has not passed");
+    leases.report(&w, job_id(2), granted[0].token, succeeded());
+    leases.pass(Span::from_secs(60));
+    assert_eq!(leases.offer(&w, 9).len(), 1);
+}
+
+#[test]
+fn f26_a_delayed_creation_sent_again_is_the_same_job() {
+    let mut leases = Leases::new();
+    leases.create(delayed(1)).unwrap();
+    leases.pass(Span::from_secs(5));
+    let again = |delay| CreateItem {
+        delay,
+        resent: true,
+        ..item(1, spec())
+    };
+    assert!(leases.create(again(Some(Span::from_secs(60)))).unwrap().replayed);
+    assert_eq!(
+        leases.create(again(Some(Span::from_secs(61)))).unwrap_err().code,
+        "job_id_taken"
     );
 }
 

@@ -100,8 +100,10 @@ pub fn asked(number: u64, kind: u8, delay: u64) -> CreateItem {
         spec.payload = large();
     }
     let mut item = item(number, spec);
-    if kind & 32 != 0 {
-        item.due_at = Some(START + Span::from_secs(delay * 5));
+    match (kind & 32 != 0, delay.is_multiple_of(2)) {
+        (true, true) => item.due_at = Some(START + Span::from_secs(delay * 5)),
+        (true, false) => item.delay = Some(Span::from_secs(delay)),
+        (false, _) => {}
     }
     if kind & 16 != 0 {
         item.key = Some((format!("key-{}", number % 3).into(), [kind & 1; 32]));

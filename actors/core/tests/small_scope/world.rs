@@ -66,6 +66,7 @@ impl World {
             id: job_id(),
             spec: shared(scope.spec()),
             due_at: None,
+            delay: None,
             grace: None,
             key: None,
             resent: false,

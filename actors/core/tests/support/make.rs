@@ -69,6 +69,7 @@ pub fn item(number: u64, spec: JobSpec) -> CreateItem {
         id: job_id(number),
         spec: Arc::new(spec),
         due_at: None,
+        delay: None,
         grace: None,
         key: None,
         resent: false,

@@ -81,6 +81,14 @@ impl Start {
             Start::At(at) => Some(at),
         }
     }
+
+    /// The delay, if it is one: counted by the owner, from when the job is made.
+    pub fn delay(self) -> Option<Span> {
+        match self {
+            Start::Now | Start::At(_) => None,
+            Start::After(span) => Some(span),
+        }
+    }
 }
 
 /// Reads one job. `header` is the key from the `Idempotency-Key` header.

@@ -172,6 +172,7 @@ fn place(shared: &Shared, job: NewJob) -> CreateItem {
         id: JobId::fresh(slot, chance),
         spec: Arc::new(job.spec),
         due_at: job.start.due_at(shared.gateway.now()),
+        delay: job.start.delay(),
         grace: job.grace,
         key: job.key,
         resent: false,

@@ -1,7 +1,7 @@
 //! P8: nothing starts before it is due, by store time; by true time too while no clock lies.
 
 use super::{Evidence, Verdict};
-use crate::seen::Seen;
+use crate::seen::{Again, Seen};
 use fencepost_core::job::{AttemptRecord, Job, Origin};
 use fencepost_core::row::Row;
 use std::collections::BTreeMap;
@@ -17,7 +17,9 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
             });
         }
         for attempt in &job.attempts {
-            let is_due = attempt.granted_at >= job.due_at || was_due(evidence.seen, job, attempt);
+            let is_due = attempt.granted_at >= job.due_at
+                || was_due(evidence.seen, job, attempt)
+                || was_waited_out(evidence.seen, job, attempt);
             verdict.expect(is_due, || {
                 format!(
                     "{} granted at {}, due at {}",
@@ -43,6 +45,15 @@ fn was_due(seen: &Seen, job: &Job, attempt: &AttemptRecord) -> bool {
         let stretch = again.from..again.to;
         stretch.contains(&attempt.granted_at.0) && job.due_at.0 <= again.to
     })
+}
+
+/// A delay is elapsed time: store time that came twice in it was waited out twice (F20 b). Of a job that is over
+/// only its instants tell a delay from an instant: it was due after it was made.
+fn was_waited_out(seen: &Seen, job: &Job, attempt: &AttemptRecord) -> bool {
+    let is_asked_for = matches!(job.origin, Origin::Request { .. }) && job.due_at > job.created_at;
+    let fits = |again: &&Again| again.from <= attempt.granted_at.0 && job.created_at.0 <= again.to;
+    let twice: i64 = seen.again.iter().filter(fits).map(|again| again.to - again.from).sum();
+    is_asked_for && attempt.granted_at.0 + twice >= job.due_at.0
 }
 
 /// In a run where store time came twice: attempts that may not start before their own due time all the same.
