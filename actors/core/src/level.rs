@@ -1,7 +1,8 @@
 //! Levels: which formats of rows, and which protocol between nodes, a build knows; one number for both.
 //!
-//! Level 1: every row in its first format. Level 2: a job's row may say how long its key is kept, nodes say their
-//! level on the board, the board states the store's time, and a job that is passed on says its delay.
+//! Level 1: every row in its first format. Level 2: a job's row may say how long its key is kept, a schedule's cursor
+//! row what edits dropped ahead of its time; nodes say their level on the board, the board states the store's time, and
+//! a job that is passed on says its delay.
 //! A cell has a level, too: nobody writes what is beyond it. It is raised by an operator, once every node knows the
 //! higher one; from then on a build that does not is refused before it writes anything.
 //! Owns: the numbers. Must never: know which level a cell has (its row says so). Next: `fencepost`'s `node/level.rs`,
@@ -30,6 +31,11 @@ pub fn key_kept(level: u16, asked: Span) -> Span {
     if level < 2 { KEY_KEPT } else { asked }
 }
 
+/// Whether cursor rows of a cell of this level have a place for what edits dropped ahead of its time.
+pub fn marks_drops(level: u16) -> bool {
+    level >= 2
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,5 +44,6 @@ mod tests {
     fn what_a_level_has_no_place_for_is_not_asked_of_it() {
         let hour = Span::from_secs(3_600);
         assert_eq!((key_kept(1, hour), key_kept(2, hour)), (KEY_KEPT, hour));
+        assert_eq!((marks_drops(1), marks_drops(2)), (false, true));
     }
 }

@@ -169,6 +169,8 @@ pub struct CursorRow {
     pub zone_version: Arc<str>,
     /// An occurrence that an edit kept: (nominal, due, definition version it belongs to).
     pub kept: Option<KeptOccurrence>,
+    /// What edits dropped and what lies after `nominal`, in order, at most `EDIT_DROPS_MAX`.
+    pub dropped: Vec<DroppedOccurrence>,
     /// The fate span that still grows; its end is `nominal`.
     pub open: Option<FateSpan>,
     /// Set while paused.
@@ -195,6 +197,15 @@ pub struct KeptOccurrence {
     pub due: StoreTime,
     /// Definition version.
     pub definition: u64,
+}
+
+/// A planned occurrence that an edit dropped ahead of its time. It does not fire, whichever rule asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DroppedOccurrence {
+    /// Nominal instant.
+    pub nominal: StoreTime,
+    /// Offset east of UTC in seconds then, in the zone of the current definition (F22).
+    pub offset: i32,
 }
 
 /// A missed span that is released bit by bit, beside the live cursor (F24).

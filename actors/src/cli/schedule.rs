@@ -156,7 +156,7 @@ enum PendingArg {
     Keep,
     /// Planned anew under the new definition.
     Retime,
-    /// Withdrawn.
+    /// Withdrawn, also where a later definition asks for the same instant.
     Drop,
 }
 

@@ -275,6 +275,7 @@ impl ShardActor {
         if let Some(open) = self.open.as_mut().filter(|open| !open.inbox.is_empty()) {
             open.machine.set_full(self.parts.store.is_full());
             open.machine.set_holds_back(self.parts.trust.holds_back());
+            open.machine.set_marks_drops(self.parts.level.marks_drops());
             open.machine
                 .set_key_kept(self.parts.level.key_kept(self.parts.key_kept));
         }

@@ -3,7 +3,9 @@
 //! Owns: the batch's digest (over all writes and conditions, so that a batch sent again can be told
 //! from another one). Must never: write an oversize row. Next: `batch.rs`, `wire.rs`.
 
-use super::{CELL_ROW_VERSION, JOB_ROW_VERSION, ROW_VERSION, fate_row, job_row, schedule_row, small_rows};
+use super::{
+    CELL_ROW_VERSION, CURSOR_ROW_VERSION, JOB_ROW_VERSION, ROW_VERSION, fate_row, job_row, schedule_row, small_rows,
+};
 use crate::batch::{Batch, RawExpect, RawWrite};
 use crate::keys::{Kind, write_key};
 use crate::store::Bytes;
@@ -27,6 +29,7 @@ fn version_for(row: &Row) -> u8 {
     match row {
         Row::Job(job) if job.key_kept.is_some() => JOB_ROW_VERSION,
         Row::Cell(cell) if cell.level > 1 => CELL_ROW_VERSION,
+        Row::Cursor(cursor) if !cursor.dropped.is_empty() => CURSOR_ROW_VERSION,
         _ => ROW_VERSION,
     }
 }

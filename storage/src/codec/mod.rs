@@ -52,6 +52,8 @@ pub const ROW_VERSION: u8 = 1;
 pub const JOB_ROW_VERSION: u8 = 2;
 /// Format of a cell's row that says its level: the first one, and that behind it. Written from level 2 on.
 pub const CELL_ROW_VERSION: u8 = 2;
+/// Format of a schedule's cursor row that says what edits dropped ahead of its time: the first one, and that behind it.
+pub const CURSOR_ROW_VERSION: u8 = 2;
 
 /// Why bytes are no row. Local to the row: it is quarantined with this reason (F9).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +105,7 @@ pub fn decode_row(key: &[u8], value: &[u8]) -> Result<Row, RowError> {
         ROW_VERSION => {}
         JOB_ROW_VERSION if matches!(key, RowKey::Job(_)) && level::known() > 1 => {}
         CELL_ROW_VERSION if matches!(key, RowKey::Cell) && level::known() > 1 => {}
+        CURSOR_ROW_VERSION if matches!(key, RowKey::Cursor(..)) && level::known() > 1 => {}
         0 => return Err(RowError::Illegal("format")),
         newer => return Err(RowError::Newer(newer)),
     }
@@ -112,6 +115,9 @@ pub fn decode_row(key: &[u8], value: &[u8]) -> Result<Row, RowError> {
     }
     if let (Row::Cell(cell), CELL_ROW_VERSION) = (&mut row, version) {
         cell.level = small_rows::take_level(&mut input)?;
+    }
+    if let (Row::Cursor(cursor), CURSOR_ROW_VERSION) = (&mut row, version) {
+        cursor.dropped = schedule_row::take_dropped(&mut input)?;
     }
     input.end()?;
     Ok(row)

@@ -16,8 +16,8 @@ use fencepost_core::row::{
     QuarantineRow, ReadyRow, Row, RowKey, ScopeRow, WaitRow,
 };
 use fencepost_core::schedule::{
-    BackfillMark, BacklogRow, CursorRow, EditKind, EditRow, Exclusion, GapPolicy, KeptOccurrence, MisfirePolicy,
-    OverlapPolicy, PendingFate, Rule, ScheduleDefinition, ScheduleSpec,
+    BackfillMark, BacklogRow, CursorRow, DroppedOccurrence, EditKind, EditRow, Exclusion, GapPolicy, KeptOccurrence,
+    MisfirePolicy, OverlapPolicy, PendingFate, Rule, ScheduleDefinition, ScheduleSpec,
 };
 use fencepost_core::target::{CommandTarget, HttpTarget, Payload, PayloadKind, Target};
 use fencepost_core::time::{Span, StoreTime};
@@ -246,35 +246,52 @@ fn fate_span() -> FateSpan {
     }
 }
 
-fn schedule_rows() -> Vec<Row> {
-    let (tenant, schedule) = (name("acme"), name("nightly"));
+fn cursor() -> CursorRow {
     let mut counts = FateCounts::default();
     counts.add(FateKind::FiredOnTime, 500);
     counts.add(FateKind::Quarantined, 1);
+    CursorRow {
+        tenant: name("acme"),
+        name: name("nightly"),
+        incarnation: life(),
+        definition: 3,
+        history_at: AT,
+        nominal: later(60),
+        offset: -3_600,
+        zone_version: "2026c".into(),
+        kept: Some(KeptOccurrence {
+            nominal: later(70),
+            due: later(71),
+            definition: 2,
+        }),
+        dropped: Vec::new(),
+        open: Some(fate_span()),
+        paused_at: Some(later(62)),
+        finished_at: Some(later(63)),
+        fired: 501,
+        counts,
+        backlog_next: 2,
+        requests: vec![7, 70_000],
+    }
+}
+
+/// Where a schedule stands of which edits dropped two fires that have not come yet.
+pub(crate) fn dropping_cursor() -> CursorRow {
+    let dropped = |seconds, offset| DroppedOccurrence {
+        nominal: later(seconds),
+        offset,
+    };
+    CursorRow {
+        dropped: vec![dropped(80, 7_200), dropped(90, -3_600)],
+        ..cursor()
+    }
+}
+
+fn schedule_rows() -> Vec<Row> {
+    let (tenant, schedule) = (name("acme"), name("nightly"));
     vec![
         Row::Definition(Box::new(command_definition())),
-        Row::Cursor(Box::new(CursorRow {
-            tenant: tenant.clone(),
-            name: schedule.clone(),
-            incarnation: life(),
-            definition: 3,
-            history_at: AT,
-            nominal: later(60),
-            offset: -3_600,
-            zone_version: "2026c".into(),
-            kept: Some(KeptOccurrence {
-                nominal: later(70),
-                due: later(71),
-                definition: 2,
-            }),
-            open: Some(fate_span()),
-            paused_at: Some(later(62)),
-            finished_at: Some(later(63)),
-            fired: 501,
-            counts,
-            backlog_next: 2,
-            requests: vec![7, 70_000],
-        })),
+        Row::Cursor(Box::new(cursor())),
         Row::Backlog(Box::new(BacklogRow {
             tenant: tenant.clone(),
             name: schedule.clone(),

@@ -1,6 +1,6 @@
 //! Definitions, cursors, backlogs and edits of schedules.
 //!
-//! Owns: their first format. Must never: accept a rule that could not have been made (no expression,
+//! Owns: their first format, and the second of a cursor. Must never: accept a rule that could not have been made (no expression,
 //! zero interval). Next: `fate_row.rs`, `spec.rs`.
 
 use super::RowError;
@@ -10,11 +10,11 @@ use crate::wire::{In, Out, within};
 use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::Incarnation;
 use fencepost_core::limits::{
-    EXCLUSION_COUNT_MAX, EXPRESSION_BYTES_MAX, EXPRESSION_COUNT_MAX, NAME_BYTES_MAX, REQUESTS_KEPT_MAX,
+    EDIT_DROPS_MAX, EXCLUSION_COUNT_MAX, EXPRESSION_BYTES_MAX, EXPRESSION_COUNT_MAX, NAME_BYTES_MAX, REQUESTS_KEPT_MAX,
 };
 use fencepost_core::schedule::{
-    BackfillMark, BacklogRow, CursorRow, EditKind, EditRow, Exclusion, GapPolicy, KeptOccurrence, MisfirePolicy,
-    OverlapPolicy, PendingFate, Rule, ScheduleDefinition, ScheduleSpec,
+    BackfillMark, BacklogRow, CursorRow, DroppedOccurrence, EditKind, EditRow, Exclusion, GapPolicy, KeptOccurrence,
+    MisfirePolicy, OverlapPolicy, PendingFate, Rule, ScheduleDefinition, ScheduleSpec,
 };
 use fencepost_core::time::{Span, StoreTime};
 
@@ -233,6 +233,25 @@ pub(super) fn put_cursor(row: &CursorRow, out: &mut Out<'_>) {
     out.put(row.backlog_next).list(&row.requests, |out, request| {
         out.put(*request);
     });
+    if !row.dropped.is_empty() {
+        out.list(&row.dropped, |out, dropped| {
+            out.time(dropped.nominal).put(dropped.offset);
+        });
+    }
+}
+
+/// What a cursor row of the second format says behind the first.
+pub(super) fn take_dropped(input: &mut In<'_>) -> Result<Vec<DroppedOccurrence>, RowError> {
+    let dropped = input.list(EDIT_DROPS_MAX, "dropped occurrences", |input| {
+        Ok::<_, RowError>(DroppedOccurrence {
+            nominal: input.time()?,
+            offset: input.take()?,
+        })
+    })?;
+    match dropped.is_empty() {
+        true => Err(RowError::Illegal("dropped occurrences")),
+        false => Ok(dropped),
+    }
 }
 
 pub(super) fn take_cursor(name: ScheduleName, input: &mut In<'_>) -> Result<CursorRow, RowError> {
@@ -252,6 +271,7 @@ pub(super) fn take_cursor(name: ScheduleName, input: &mut In<'_>) -> Result<Curs
                 definition: input.take()?,
             })
         })?,
+        dropped: Vec::new(),
         open: take_open(input)?,
         paused_at: input.option(In::time)?,
         finished_at: input.option(In::time)?,

@@ -43,6 +43,8 @@ pub const PAST_LIVES_MAX: usize = 10_000;
 pub const AUDIT_INSTANTS_MAX: usize = 100;
 /// Fires that the dry run of an edit shows before and after.
 pub const EDIT_PREVIEW_COUNT: usize = 10;
+/// Fires of one schedule that edits dropped and that have not come yet.
+pub const EDIT_DROPS_MAX: usize = 16;
 /// Occurrences walked over to count a stretch of several cron expressions; beyond, it is left uncounted.
 pub const COUNT_STEPS_MAX: u64 = 10_000;
 /// Runs of excluded dates that a search passes before it takes a schedule for finished.

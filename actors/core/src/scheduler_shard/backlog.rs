@@ -98,28 +98,11 @@ impl Live {
     ) {
         let begin = version.timetable.newest_begin(self.cursor.nominal, to, u64::from(cap));
         self.pass(step, version, FateKind::SkippedCap, begin);
-        self.tape(step.zone_version).close(step.out);
-        let cut = Cut {
-            definition: version.definition.version,
-            from: self.cursor.nominal,
-            to,
-            rate,
-            backfill: None,
-        };
-        self.cursor.nominal = to;
-        self.cursor_moved(step);
-        match self
-            .backlogs
-            .values_mut()
-            .next_back()
-            .filter(|last| last.continues(&cut))
-        {
-            Some(last) => {
-                last.row.to = to;
-                last.dirty = true;
-            }
-            None => self.add_backlog(step, cut),
+        for dropped in self.dropped_up_to(version, to) {
+            self.cut_stretch(step, version, dropped - Span(1), rate);
+            self.withdraw(step, dropped, version.definition.version);
         }
+        self.cut_stretch(step, version, to, rate);
         #[cfg(test)]
         if UNBOUNDED.get() == Some(Unbounded::Backlogs) {
             return;
@@ -130,6 +113,32 @@ impl Live {
                 break;
             };
             self.close_backlog(step, number, FateKind::SkippedCap);
+        }
+    }
+
+    /// Cuts off what is missed between the cursor and `to`, if anything is.
+    fn cut_stretch(&mut self, step: &mut Step<'_>, version: &Version, to: StoreTime, rate: u32) {
+        let next = version.timetable.next_after(self.cursor.nominal);
+        if next.is_none_or(|next| next > to) {
+            return;
+        }
+        self.tape(step.zone_version).close(step.out);
+        let cut = Cut {
+            definition: version.definition.version,
+            from: self.cursor.nominal,
+            to,
+            rate,
+            backfill: None,
+        };
+        self.cursor.nominal = to;
+        self.cursor_moved(step);
+        let newest = self.backlogs.values_mut().next_back();
+        match newest.filter(|last| last.continues(&cut)) {
+            Some(last) => {
+                last.row.to = to;
+                last.dirty = true;
+            }
+            None => self.add_backlog(step, cut),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Owns: the part of an opening's self-audit that needs no rule. Must never: evaluate, or look at another
 //! schedule. All that `check.rs` asserts and rows alone decide is here. Next: `open.rs`, `audit.rs`.
 
-use crate::limits::{BACKLOG_SPANS_MAX, REQUESTS_KEPT_MAX};
+use crate::limits::{BACKLOG_SPANS_MAX, EDIT_DROPS_MAX, REQUESTS_KEPT_MAX};
 use crate::schedule::{BacklogRow, CursorRow};
 use crate::time::StoreTime;
 
@@ -15,7 +15,11 @@ pub(super) fn contradiction(cursor: &CursorRow, backlogs: &[BacklogRow]) -> Opti
         return Some("the open fate span of its cursor row does not end at the cursor");
     }
     let is_kept_past = cursor.kept.is_some_and(|kept| kept.nominal <= cursor.nominal);
-    if is_kept_past || cursor.history_at > cursor.nominal || cursor.requests.len() > REQUESTS_KEPT_MAX {
+    if is_kept_past
+        || is_dropped_odd(cursor)
+        || cursor.history_at > cursor.nominal
+        || cursor.requests.len() > REQUESTS_KEPT_MAX
+    {
         return Some("its cursor row contradicts itself");
     }
     if backlogs.iter().any(is_odd) {
@@ -26,6 +30,15 @@ pub(super) fn contradiction(cursor: &CursorRow, backlogs: &[BacklogRow]) -> Opti
         return Some("it has more backlog rows than are ever made");
     }
     overlaps(cursor, backlogs).then_some("two of its rows decide the same stretch of time")
+}
+
+/// Whether what edits dropped does not lie ahead of the cursor, in order and apart from what is kept.
+pub(super) fn is_dropped_odd(cursor: &CursorRow) -> bool {
+    let instants: Vec<StoreTime> = cursor.dropped.iter().map(|dropped| dropped.nominal).collect();
+    let is_past = instants.iter().any(|at| *at <= cursor.nominal);
+    let is_kept = cursor.kept.is_some_and(|kept| instants.contains(&kept.nominal));
+    let is_in_order = instants.is_sorted_by(|first, second| first < second);
+    is_past || is_kept || !is_in_order || instants.len() > EDIT_DROPS_MAX
 }
 
 /// Whether a backlog row's open span ends at its progress, and its progress before its end.

@@ -124,6 +124,7 @@ impl Live {
             offset: version.timetable.offset_at(begin),
             zone_version: Arc::clone(step.zone_version),
             kept: None,
+            dropped: Vec::new(),
             open: None,
             paused_at: None,
             finished_at: None,

@@ -1,7 +1,7 @@
 //! Replacing a definition: it holds from the moment of the edit (PROTOCOL F25).
 //!
 //! Owns: the end of the old version's reign, the fate of the fire that was planned, the dry run. Must
-//! never: work backwards. Next: `hold.rs` (pause, resume, delete).
+//! never: work backwards. Next: `dropped.rs`, `hold.rs` (pause, resume, delete).
 
 use super::SchedulerShard;
 use super::create::check_spec;
@@ -9,12 +9,10 @@ use super::index::Place;
 use super::io::{Fire, ScheduleEffect, ScheduleReply};
 use super::live::{Live, Planned};
 use super::refusals;
-use super::settle::Case;
 use super::step::Step;
 use super::tape::Piece;
 use super::version::Version;
 use crate::fate::FateKind;
-use crate::job::FireCause;
 use crate::limits::EDIT_PREVIEW_COUNT;
 use crate::machine::{Out, ReplyTo};
 use crate::name::Name;
@@ -100,6 +98,7 @@ fn dry_run(live: &Live, step: &Step<'_>, edit: Edit) -> Result<ScheduleReply, Re
         shard: step.shard,
         bytes: step.bytes,
         is_full: step.is_full,
+        marks_drops: step.marks_drops,
         zone_version: step.zone_version,
     };
     let mut copy = live.clone();
@@ -108,7 +107,7 @@ fn dry_run(live: &Live, step: &Step<'_>, edit: Edit) -> Result<ScheduleReply, Re
         return Err(refusals::unsettled(step.now.doubt));
     }
     let before = copy.upcoming(EDIT_PREVIEW_COUNT);
-    let planned = copy.plan.map(|planned| (planned.nominal, edit.pending));
+    let planned = copy.next_fire().map(|planned| (planned.nominal, edit.pending));
     copy.edit(&mut scratch, edit)?;
     Ok(ScheduleReply::EditPreview {
         before,
@@ -136,7 +135,12 @@ impl Live {
             spec: edit.spec,
         };
         let new = Version::compile(definition)?;
-        let planned = self.plan;
+        let planned = self.next_fire();
+        let dropped = planned.filter(|_| edit.pending == PendingFate::Drop);
+        let dropped = dropped.filter(|planned| planned.nominal > effective_at);
+        if dropped.is_some() && step.marks_drops {
+            self.make_room_to_drop(effective_at)?;
+        }
         self.end_reign(step, effective_at);
         if let Some(planned) = planned {
             self.decide_pending(step, planned, &new, edit.pending);
@@ -147,9 +151,12 @@ impl Live {
             (from, from + 1),
             planned.map(|p| (p.nominal, edit.pending)),
         );
+        if let Some(dropped) = dropped.filter(|_| step.marks_drops) {
+            self.drop_ahead(dropped.nominal);
+        }
         self.switch(step, new);
-        if let Some(planned) = planned.filter(|_| edit.pending == PendingFate::Drop) {
-            self.withdraw_if_next(step, planned);
+        if let Some(dropped) = dropped.filter(|_| !step.marks_drops) {
+            self.withdraw_if_next(step, dropped.nominal);
         }
         self.replan(step.now.store);
         Ok(())
@@ -216,37 +223,13 @@ impl Live {
     fn switch(&mut self, step: &mut Step<'_>, new: Version) {
         step.out.insert(Row::Definition(Box::new(new.definition.clone())));
         self.cursor.definition = new.definition.version;
+        self.show_dropped(&new);
         self.versions.insert(new.definition.version, Arc::new(new));
         self.dirty = true;
     }
 
-    /// The new rule asks for the very instant that was dropped.
-    fn withdraw_if_next(&mut self, step: &mut Step<'_>, planned: Planned) {
-        let next = self.planned_after(self.cursor.nominal);
-        if next.is_some_and(|next| next.nominal == planned.nominal) {
-            self.withdraw(step, planned.nominal, self.cursor.definition);
-        }
-    }
-
-    /// The next occurrence of the line is withdrawn by an edit.
-    fn withdraw(&mut self, step: &mut Step<'_>, nominal: StoreTime, definition: u64) {
-        let kind = FateKind::WithdrawnEdit;
-        self.grow_one(step, nominal, kind, definition);
-        let case = Case {
-            nominal,
-            due: nominal,
-            cause: FireCause::Due,
-        };
-        self.note(step, kind, &case, Some(1), None);
-    }
-
     /// Gives the next occurrence of the line a fate that makes no job.
     pub(super) fn grow_one(&mut self, step: &mut Step<'_>, nominal: StoreTime, kind: FateKind, definition: u64) {
-        let current = self.current();
-        let mut tape = self.tape(step.zone_version);
-        if let Some(current) = current {
-            tape.pass_excluded(&current.timetable, nominal, current.definition.version, step.out);
-        }
         let piece = Piece {
             to: nominal,
             kind,
@@ -254,6 +237,22 @@ impl Live {
             late: None,
             definition,
         };
+        self.grow_next(step, piece);
+    }
+
+    /// Appends a piece that ends at the next occurrence of the line, behind what is before it and does not fire.
+    pub(super) fn grow_next(&mut self, step: &mut Step<'_>, piece: Piece) {
+        self.pass_dropped(step, piece.to, piece.definition);
+        self.grow_behind_excluded(step, piece);
+    }
+
+    /// Appends a piece behind the excluded occurrences before it.
+    pub(super) fn grow_behind_excluded(&mut self, step: &mut Step<'_>, piece: Piece) {
+        let current = self.current();
+        let mut tape = self.tape(step.zone_version);
+        if let Some(current) = current {
+            tape.pass_excluded(&current.timetable, piece.to, current.definition.version, step.out);
+        }
         tape.grow(piece, step.out);
         self.cursor_moved(step);
     }

@@ -97,6 +97,7 @@ impl Live {
     /// The planned fire, what a pause hid and what backlogs still owe get their last fate; fates and
     /// definitions stay as history, the cursor goes.
     fn delete(&mut self, step: &mut Step<'_>) -> Result<ScheduleReply, Refusal> {
+        let mut planned = None;
         if self.quarantined.is_some() {
             self.pass_unknown(step, FateKind::Quarantined);
         } else if self.cursor.paused_at.is_some() {
@@ -106,7 +107,8 @@ impl Live {
                 self.pass_line(step, FateKind::WithdrawnDelete, step.now.store);
                 self.replan(step.now.store);
             }
-            if let Some(planned) = self.plan {
+            planned = self.next_fire();
+            if let Some(planned) = planned {
                 self.grow_one(step, planned.nominal, FateKind::WithdrawnDelete, planned.version);
             }
         }
@@ -121,7 +123,7 @@ impl Live {
             step,
             EditKind::Deleted,
             (version, version),
-            self.plan.map(|plan| (plan.nominal, crate::schedule::PendingFate::Drop)),
+            planned.map(|planned| (planned.nominal, crate::schedule::PendingFate::Drop)),
         );
         let (tenant, name) = (self.cursor.tenant.clone(), self.cursor.name.clone());
         step.out

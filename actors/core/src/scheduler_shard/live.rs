@@ -45,6 +45,8 @@ pub(super) struct Planned {
     pub(super) version: u64,
     /// An edit kept it.
     pub(super) kept: bool,
+    /// An edit dropped it: it gets a fate when it comes, and no job.
+    pub(super) dropped: bool,
 }
 
 impl Live {
@@ -71,11 +73,19 @@ impl Live {
         let next = next.map(|(next, _)| next);
         let kept = self.cursor.kept.filter(|_| kept);
         Some(match kept {
+            None if self.is_dropped(nominal) => Planned {
+                nominal,
+                due: nominal,
+                version: self.cursor.definition,
+                kept: false,
+                dropped: true,
+            },
             None => Planned {
                 nominal,
                 due: version.due(nominal, next),
                 version: self.cursor.definition,
                 kept: false,
+                dropped: false,
             },
             // As planned, but for the order of due instants.
             Some(kept) => Planned {
@@ -83,6 +93,7 @@ impl Live {
                 due: next.map_or(kept.due, |next| kept.due.min(next - Span(1))).max(nominal),
                 version: kept.definition,
                 kept: true,
+                dropped: false,
             },
         })
     }
@@ -113,6 +124,17 @@ impl Live {
             return Some(newest);
         }
         version.timetable.prev_at_or_before(newest - Span(1)).filter(undecided)
+    }
+
+    /// The newest occurrence of the set that ends with `newest` which no edit dropped.
+    pub(super) fn newest_to_fire(&self, version: &Version, newest: StoreTime) -> StoreTime {
+        let mut at = newest;
+        while self.is_dropped(at)
+            && let Some(previous) = version.timetable.prev_at_or_before(at - Span(1))
+        {
+            at = previous;
+        }
+        at
     }
 
     /// Whether its rule makes no job: paused, in quarantine, or its count is used up.
@@ -147,7 +169,8 @@ impl Live {
         let left = self.current().and_then(|version| version.definition.spec.count_max);
         let left = left.map_or(u64::MAX, |count_max| count_max.saturating_sub(self.cursor.fired));
         while instants.len() < count && (instants.len() as u64) < left {
-            let Some(next) = self.planned_after(at) else {
+            let next = self.planned_after(at).and_then(|next| self.fire_from(next));
+            let Some(next) = next else {
                 break;
             };
             at = next.nominal;
@@ -181,6 +204,7 @@ impl Live {
         if self.cursor.kept.is_some_and(|kept| kept.nominal <= nominal) {
             self.cursor.kept = None;
         }
+        self.cursor.dropped.retain(|dropped| dropped.nominal > nominal);
     }
 
     /// Writes what changed.
@@ -203,7 +227,7 @@ impl Live {
         Ok(ScheduleReply::Schedule(Box::new(ScheduleView {
             definition: version.definition.clone(),
             cursor: self.cursor.clone(),
-            next: self.plan.map(|planned| (planned.nominal, planned.due)),
+            next: self.next_fire().map(|planned| (planned.nominal, planned.due)),
             quarantined: self.quarantined.clone(),
         })))
     }

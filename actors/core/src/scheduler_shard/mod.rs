@@ -10,6 +10,7 @@ mod backlog;
 mod check;
 mod contradiction;
 mod create;
+mod dropped;
 mod edit;
 mod excluded;
 mod hold;
@@ -66,6 +67,8 @@ pub struct SchedulerShard {
     trials: Trials,
     /// The disk takes no new jobs or schedules.
     is_full: bool,
+    /// Rows have a place for what edits drop ahead of its time.
+    marks_drops: bool,
     /// Time of the last step.
     last: Now,
 }
@@ -88,6 +91,7 @@ impl SchedulerShard {
             shard: self.facts.shard,
             bytes: BATCH_BYTES_MAX,
             is_full: self.is_full,
+            marks_drops: self.marks_drops,
             zone_version: &zone_version,
         };
         let stood = self.trials.stands();
@@ -230,6 +234,11 @@ impl SchedulerShard {
     /// due, and what asks for a new row is refused.
     pub fn set_full(&mut self, is_full: bool) {
         self.is_full = is_full;
+    }
+
+    /// Whether rows have a place for what edits drop ahead of its time (`level.rs`), from the next step on.
+    pub fn set_marks_drops(&mut self, marks_drops: bool) {
+        self.marks_drops = marks_drops;
     }
 
     /// How many schedules there are.

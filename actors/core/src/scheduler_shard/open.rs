@@ -5,7 +5,7 @@
 
 use super::SchedulerShard;
 use super::backlog::Backlog;
-use super::contradiction::{contradiction, is_sound};
+use super::contradiction::{contradiction, is_dropped_odd, is_sound};
 use super::index::Index;
 use super::io::{LostCursor, ScheduleEffect, ScheduleOpened};
 use super::live::Live;
@@ -84,6 +84,7 @@ impl SchedulerShard {
             shard: facts.shard,
             bytes: BATCH_BYTES_MAX,
             is_full: false,
+            marks_drops: true,
             zone_version: &zone_version,
         };
         let (is_careful, is_marked) = (opened.is_careful, opened.is_marked);
@@ -96,6 +97,7 @@ impl SchedulerShard {
             zone_version: Arc::clone(&zone_version),
             creations: 0,
             is_full: false,
+            marks_drops: true,
             sweep: Sweep::new(now.mono),
             last: now,
         };
@@ -188,6 +190,7 @@ fn lost_cursor(
         offset: 0,
         zone_version: Arc::clone(zone_version),
         kept: None,
+        dropped: Vec::new(),
         open: None,
         paused_at: None,
         finished_at: None,
@@ -249,6 +252,9 @@ pub(super) fn load(step: &mut Step<'_>, rows: Rows) -> Live {
         // What cannot be right is not built upon; the audit shows what it leaves uncovered.
         cursor.open = cursor.open.filter(|open| open.to == cursor.nominal);
         cursor.kept = None;
+        if is_dropped_odd(&cursor) {
+            cursor.dropped.clear();
+        }
     }
     let sound = rows.backlogs.into_iter().filter(is_sound);
     let backlogs = sound.map(|row| (row.number, Backlog::new(row, mono, false)));
@@ -330,6 +336,9 @@ impl Live {
             return;
         };
         let table = &version.timetable;
+        if self.cursor.zone_version != *step.zone_version && table.is_fixed_time() {
+            self.move_dropped(table);
+        }
         let moved = i64::from(self.cursor.offset) - i64::from(table.offset_at(self.cursor.nominal));
         let is_same = self.cursor.zone_version == *step.zone_version || moved == 0;
         if is_same || !table.is_fixed_time() {

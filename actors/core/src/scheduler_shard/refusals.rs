@@ -33,6 +33,12 @@ pub(super) fn version_differs(seen: u64, current: u64) -> Refusal {
     Refusal::new(RefusalKind::Precondition, "version_differs", detail, hint).at("if_match")
 }
 
+pub(super) fn too_many_drops(limit: usize) -> Refusal {
+    let detail = format!("{limit} fires of the schedule were dropped already and have not come yet");
+    let hint = "wait until one of their instants has passed, choose retime or keep, or pause the schedule";
+    Refusal::new(RefusalKind::Limited, "drops_limit", detail, hint).at("pending")
+}
+
 pub(super) fn too_many(limit: usize) -> Refusal {
     let detail = format!("this shard holds {limit} schedules already");
     Refusal::new(

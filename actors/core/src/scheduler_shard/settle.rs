@@ -49,6 +49,9 @@ impl Live {
         #[cfg(any(test, feature = "test-switches"))]
         crate::planted::evaluated(&self.cursor.name);
         step.spend();
+        if planned.dropped {
+            return self.withdraw(step, planned.nominal, planned.version);
+        }
         let late = step.now.store.since(planned.due);
         if planned.kept || late <= version.definition.spec.tolerance {
             let case = Case {
@@ -71,9 +74,10 @@ impl Live {
             return self.pass(step, version, FateKind::SkippedGrace, to);
         }
         let newest = self.newest_due(version, now).unwrap_or(planned.nominal);
+        let to_fire = self.newest_to_fire(version, newest);
         match spec.misfire {
-            MisfirePolicy::Latest => self.decide_newest(step, version, newest, None),
-            MisfirePolicy::Coalesce => self.decide_newest(step, version, newest, Some(planned.nominal)),
+            MisfirePolicy::Latest => self.decide_newest(step, version, to_fire, None),
+            MisfirePolicy::Coalesce => self.decide_newest(step, version, to_fire, Some(planned.nominal)),
             MisfirePolicy::All { cap, rate } => self.cut_backlog(step, version, newest, (cap, rate)),
             MisfirePolicy::Skip => {
                 let to = self.newest_due(version, too_late(spec.tolerance));
@@ -85,7 +89,9 @@ impl Live {
     /// One job for the newest; `first` is set when it stands for the others.
     fn decide_newest(&mut self, step: &mut Step<'_>, version: &Version, newest: StoreTime, first: Option<StoreTime>) {
         let table = &version.timetable;
+        let dropped = self.dropped_up_to(version, newest).len() as u64;
         let count = table.count(self.cursor.nominal, newest).unwrap_or(COUNT_STEPS_MAX);
+        let count = count.saturating_sub(dropped);
         let before = table.prev_at_or_before(newest - Span(1));
         if let Some(to) = before.filter(|to| *to > self.cursor.nominal) {
             let kind = match first {
@@ -116,14 +122,7 @@ impl Live {
             late: kind.is_fired().then_some(late),
             definition: version.definition.version,
         };
-        let current = self.current();
-        let mut tape = self.tape(step.zone_version);
-        if let Some(current) = &current {
-            let definition = current.definition.version;
-            tape.pass_excluded(&current.timetable, case.nominal, definition, step.out);
-        }
-        tape.grow(piece, step.out);
-        self.cursor_moved(step);
+        self.grow_next(step, piece);
         let job = kind.is_fired().then(|| {
             self.cursor.fired += 1;
             fire(step, version, case, Discriminator::Occurrence)
@@ -131,8 +130,16 @@ impl Live {
         self.note(step, kind, &case, Some(1), job);
     }
 
-    /// Gives all occurrences up to `to` one fate, without walking over them.
+    /// Gives all occurrences up to `to` one fate, without walking over them; those that an edit dropped keep theirs.
     pub(super) fn pass(&mut self, step: &mut Step<'_>, version: &Version, kind: FateKind, to: StoreTime) {
+        for dropped in self.dropped_up_to(version, to) {
+            self.pass_alike(step, version, kind, dropped - Span(1));
+            self.withdraw(step, dropped, version.definition.version);
+        }
+        self.pass_alike(step, version, kind, to);
+    }
+
+    fn pass_alike(&mut self, step: &mut Step<'_>, version: &Version, kind: FateKind, to: StoreTime) {
         if to <= self.cursor.nominal {
             return;
         }

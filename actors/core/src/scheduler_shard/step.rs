@@ -25,6 +25,8 @@ pub(super) struct Step<'a> {
     pub(super) bytes: usize,
     /// The disk takes no new jobs or schedules: nothing is decided that could ask for one.
     pub(super) is_full: bool,
+    /// Rows have a place for what edits drop ahead of its time (`level.rs`).
+    pub(super) marks_drops: bool,
     /// Version of the zone data in use.
     pub(super) zone_version: &'a Arc<str>,
 }

@@ -31,7 +31,7 @@ pub fn view_of(definition: ScheduleDefinition, cursor: CursorRow, reason: Option
         recorded_at: None,
     };
     live.replan(live.cursor.nominal);
-    let next = live.plan.map(|planned| (planned.nominal, planned.due));
+    let next = live.next_fire().map(|planned| (planned.nominal, planned.due));
     ScheduleView {
         definition,
         cursor: live.cursor,

@@ -4,9 +4,10 @@
 
 use super::{incarnation, name, span, spec, text, time};
 use fencepost_core::fate::{FATE_KINDS, FateCounts, FateSpan, Lateness};
+use fencepost_core::limits::EDIT_DROPS_MAX;
 use fencepost_core::schedule::{
-    BackfillMark, BacklogRow, CursorRow, EditKind, EditRow, Exclusion, GapPolicy, KeptOccurrence, MisfirePolicy,
-    OverlapPolicy, PendingFate, Rule, ScheduleSpec,
+    BackfillMark, BacklogRow, CursorRow, DroppedOccurrence, EditKind, EditRow, Exclusion, GapPolicy, KeptOccurrence,
+    MisfirePolicy, OverlapPolicy, PendingFate, Rule, ScheduleSpec,
 };
 use fencepost_core::time::Span;
 use proptest::collection::vec;
@@ -111,11 +112,18 @@ pub(super) fn cursor() -> BoxedStrategy<CursorRow> {
         due,
         definition,
     });
+    let dropped = (time(), any::<i32>()).prop_map(|(nominal, offset)| DroppedOccurrence { nominal, offset });
     let counts =
         vec(prop_oneof![Just(0_u64), any::<u64>()], 13).prop_map(|counts| FateCounts(counts.try_into().unwrap()));
     (
         (name(), name(), incarnation(), any::<u64>(), time(), time()),
-        (any::<i32>(), text(), of(kept), of(fate_span())),
+        (
+            any::<i32>(),
+            text(),
+            of(kept),
+            vec(dropped, 0..=EDIT_DROPS_MAX),
+            of(fate_span()),
+        ),
         (
             of(time()),
             of(time()),
@@ -127,7 +135,7 @@ pub(super) fn cursor() -> BoxedStrategy<CursorRow> {
         .prop_map(
             |(
                 (tenant, name, incarnation, definition, history_at, nominal),
-                (offset, zone_version, kept, open),
+                (offset, zone_version, kept, dropped, open),
                 end,
             )| {
                 CursorRow {
@@ -140,6 +148,7 @@ pub(super) fn cursor() -> BoxedStrategy<CursorRow> {
                     offset,
                     zone_version,
                     kept,
+                    dropped,
                     open,
                     paused_at: end.0,
                     finished_at: end.1,

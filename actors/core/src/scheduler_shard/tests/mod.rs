@@ -5,6 +5,7 @@ mod backfill;
 mod bounds;
 mod changes;
 mod clock;
+mod dropped;
 mod due;
 mod leaving;
 mod lives;
