@@ -1,8 +1,8 @@
 //! Levels: which formats of rows, and which protocol between nodes, a build knows; one number for both.
 //!
 //! Level 1: every row in its first format. Level 2: a job's row may say how long its key is kept, a schedule's cursor
-//! row what edits dropped ahead of its time; nodes say their level on the board, the board states the store's time, and
-//! a job that is passed on says its delay.
+//! row what edits dropped ahead of its time; a request about a schedule that was carried out has a row; nodes say
+//! their level on the board, the board states the store's time, and a job that is passed on says its delay.
 //! A cell has a level, too: nobody writes what is beyond it. It is raised by an operator, once every node knows the
 //! higher one; from then on a build that does not is refused before it writes anything.
 //! Owns: the numbers. Must never: know which level a cell has (its row says so). Next: `fencepost`'s `node/level.rs`,
@@ -33,6 +33,12 @@ pub fn key_kept(level: u16, asked: Span) -> Span {
 
 /// Whether cursor rows of a cell of this level have a place for what edits dropped ahead of its time.
 pub fn marks_drops(level: u16) -> bool {
+    level >= 2
+}
+
+/// Whether requests about schedules have rows, in a cell of this level: before level 2 each schedule remembers the
+/// newest few of their numbers.
+pub fn has_request_rows(level: u16) -> bool {
     level >= 2
 }
 

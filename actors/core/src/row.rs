@@ -8,7 +8,7 @@ use crate::ids::{BatchNo, Epoch, Generation, Holder, Incarnation, JobId, Scope, 
 use crate::job::{AttemptRecord, Job};
 use crate::limits::ATTEMPT_PAGE_RECORDS;
 use crate::name::Name;
-use crate::schedule::{BacklogRow, CursorRow, EditRow, ScheduleDefinition};
+use crate::schedule::{BacklogRow, CursorRow, EditRow, RequestRow, ScheduleDefinition};
 use crate::time::{Span, StoreTime};
 use std::sync::Arc;
 
@@ -49,6 +49,8 @@ pub enum Row {
     Mark(MarkRow),
     /// A row that could not be read or evaluated, or a mark of an owner's start (writer: the one that met it).
     Quarantine(Box<QuarantineRow>),
+    /// A request about a schedule that was carried out (writer: SchedulerShard).
+    Request(Box<RequestRow>),
 }
 
 /// The name of a row. Its order is the order of its bytes within one kind.
@@ -88,6 +90,8 @@ pub enum RowKey {
     Mark(ShardId, MarkRange),
     /// By shard and the raw key of the row it names.
     Quarantine(ShardId, Arc<[u8]>),
+    /// Slot, tenant, name, incarnation, number of the request.
+    Request(Slot, Name, Name, Incarnation, u64),
 }
 
 /// Facts of the cell, fixed when it is made; only the generation grows.
@@ -343,6 +347,13 @@ impl Row {
             Row::Attempts(r) => RowKey::Attempts(r.id, r.page),
             Row::Mark(r) => RowKey::Mark(r.shard, r.range.clone()),
             Row::Quarantine(r) => RowKey::Quarantine(r.shard, r.key.clone()),
+            Row::Request(r) => RowKey::Request(
+                slot(&r.tenant, &r.name),
+                r.tenant.clone(),
+                r.name.clone(),
+                r.incarnation,
+                r.number,
+            ),
         }
     }
 }

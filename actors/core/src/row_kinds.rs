@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::row::{
     AssignmentRow, AttemptsRow, CellRow, KeyRow, LeasedRow, MarkRow, QuarantineRow, ReadyRow, Row, WaitRow,
 };
-use crate::schedule::{BacklogRow, CursorRow, EditRow, ScheduleDefinition};
+use crate::schedule::{BacklogRow, CursorRow, EditRow, RequestRow, ScheduleDefinition};
 
 macro_rules! kinds {
     ($($take:ident $kind:ident $inner:ty, $what:literal;)*) => {
@@ -41,4 +41,5 @@ kinds! {
     into_attempts Attempts Box<AttemptsRow>, "a page of attempts";
     into_mark Mark MarkRow, "a low-water mark";
     into_quarantine Quarantine Box<QuarantineRow>, "a quarantine";
+    into_request Request Box<RequestRow>, "a request about a schedule";
 }

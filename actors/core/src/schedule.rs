@@ -4,7 +4,7 @@
 //! `cron/`, `interval.rs`, `calendar.rs`). Next: `fate.rs`, `scheduler_shard/io.rs`.
 
 use crate::fate::{FateCounts, FateSpan};
-use crate::ids::Incarnation;
+use crate::ids::{Incarnation, JobId};
 use crate::job::JobSpec;
 use crate::name::Name;
 use crate::time::{Span, StoreTime};
@@ -183,8 +183,8 @@ pub struct CursorRow {
     pub counts: FateCounts,
     /// Next free number of a backlog row.
     pub backlog_next: u32,
-    /// Newest request numbers of run-now and backfill, oldest first, at most `REQUESTS_KEPT_MAX`: a
-    /// repeated request is answered, not carried out again.
+    /// Newest request numbers of run-now and backfill, oldest first, at most `REQUESTS_KEPT_MAX`: of a cell before
+    /// level 2, which has no `RequestRow`.
     pub requests: Vec<u64>,
 }
 
@@ -242,6 +242,49 @@ pub struct BackfillMark {
     pub request: u64,
     /// Released at most.
     pub cap: u32,
+}
+
+/// A request to run now or to make up a range that was carried out: sent again, it gets the same answer (F26).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestRow {
+    /// Tenant.
+    pub tenant: Name,
+    /// Schedule.
+    pub name: Name,
+    /// Which life of the name.
+    pub incarnation: Incarnation,
+    /// Of its key, or as drawn for it.
+    pub number: u64,
+    /// Digest of the request as parsed, before defaults.
+    pub digest: [u8; 32],
+    /// When it was carried out.
+    pub at: StoreTime,
+    /// How long it is kept after the end of what it made.
+    pub kept: Span,
+    /// What it was answered.
+    pub answer: RequestAnswer,
+    /// Number of the first backlog that it made, and how many it made.
+    pub backlogs: (u32, u32),
+    /// The job that it made, or the last one of each stretch that it makes up.
+    pub jobs: Vec<JobId>,
+}
+
+/// What a request that makes jobs was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestAnswer {
+    /// To run now: the job.
+    Ran(JobId),
+    /// To a backfill; see `ScheduleReply::Backfill`.
+    Backfill {
+        /// Jobs in all.
+        count: u64,
+        /// The first instants.
+        instants: Vec<StoreTime>,
+        /// Left out because they fired already.
+        already_fired: u64,
+        /// Left out by the cap.
+        over_cap: u64,
+    },
 }
 
 /// What an edit did, kept for the history.

@@ -110,14 +110,15 @@ impl Shard {
         self.leases.set_holds_back(holds_back);
     }
 
-    /// Whether rows have a place for what edits drop ahead of its time, from the next step on.
-    pub fn set_marks_drops(&mut self, marks_drops: bool) {
-        self.scheduler.set_marks_drops(marks_drops);
-    }
-
     /// How long keys of jobs that end from the next step on are kept.
     pub fn set_key_kept(&mut self, kept: Span) {
         self.leases.set_key_kept(kept);
+        self.scheduler.set_key_kept(kept);
+    }
+
+    /// The cell's level, from the next step on.
+    pub fn set_level(&mut self, level: u16) {
+        self.scheduler.set_level(level);
     }
 
     /// The store answers again after a while in which only heartbeats were stepped (F17).

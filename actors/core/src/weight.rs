@@ -6,7 +6,7 @@
 use crate::job::{AttemptRecord, Job, JobSpec};
 use crate::machine::Write;
 use crate::row::Row;
-use crate::schedule::{Rule, ScheduleSpec};
+use crate::schedule::{RequestAnswer, RequestRow, Rule, ScheduleSpec};
 use crate::target::Target;
 use std::sync::Arc;
 
@@ -111,7 +111,19 @@ impl Row {
             | Row::Mark(_) => ROW,
             Row::Attempts(row) => ROW + row.records.iter().map(AttemptRecord::weight).sum::<usize>(),
             Row::Quarantine(row) => ROW + row.key.len() + row.reason.len(),
+            Row::Request(row) => row.weight(),
         }
+    }
+}
+
+impl RequestRow {
+    /// Bytes.
+    pub fn weight(&self) -> usize {
+        let instants = match &self.answer {
+            RequestAnswer::Ran(_) => 0,
+            RequestAnswer::Backfill { instants, .. } => size_of_val(instants.as_slice()),
+        };
+        ROW + instants + size_of_val(self.jobs.as_slice())
     }
 }
 

@@ -163,7 +163,7 @@ enum PendingArg {
 /// Arguments of `schedule run-now`.
 #[derive(Debug, Args)]
 pub struct RunNowArgs {
-    /// Idempotency key: repeated with the same key, it makes no second job.
+    /// Idempotency key: repeated with the same key, it makes no second job; it is kept as long as a job's.
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     #[command(flatten)]
@@ -188,8 +188,8 @@ pub struct BackfillArgs {
     /// Only show what would be made.
     #[arg(long)]
     dry_run: bool,
-    /// Idempotency key: repeated with the same key, nothing is made twice while it is among the newest 16 requests of
-    /// the schedule.
+    /// Idempotency key: repeated with the same key and range, it is answered the same and makes nothing more; it is
+    /// kept as long as a job's.
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     #[command(flatten)]

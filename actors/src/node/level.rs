@@ -36,11 +36,6 @@ impl CellLevel {
         level::key_kept(self.get(), asked)
     }
 
-    /// Whether cursor rows have a place for what edits dropped ahead of its time.
-    pub(crate) fn marks_drops(&self) -> bool {
-        level::marks_drops(self.get())
-    }
-
     fn learn(&self, level: u16) {
         if self.0.fetch_max(level, Ordering::SeqCst) < level {
             tracing::info!(level, "the cell was raised to a level");

@@ -339,7 +339,8 @@ fn id_of(row: &Row) -> Option<JobId> {
         | Row::Key(_)
         | Row::Attempts(_)
         | Row::Mark(_)
-        | Row::Quarantine(_) => None,
+        | Row::Quarantine(_)
+        | Row::Request(_) => None,
     }
 }
 

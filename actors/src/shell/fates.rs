@@ -3,16 +3,17 @@
 //! Owns: reading a stretch of one life's spans, corrected by the overlay. Must never: decide what they
 //! mean. Next: `window.rs`, `fencepost_core::scheduler_shard` (the sweep, backfill).
 
-use crate::shell::fetch::{PageRead, SharedStore, read_page};
+use crate::shell::fetch::{PageRead, RowsRead, SharedStore, read_page, read_rows_within};
 use crate::shell::inbox::Waiting;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::Incarnation;
-use fencepost_core::limits::{BACKFILL_FATES_MAX, SCAN_ROWS_MAX};
+use fencepost_core::limits::{BACKFILL_FATES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX};
 use fencepost_core::name::Name;
-use fencepost_core::row::Row;
+use fencepost_core::row::{Row, RowKey};
+use fencepost_core::schedule::RequestRow;
 use fencepost_core::scheduler_shard::io::ScheduleInput;
 use fencepost_core::shard::ShardInput;
 use fencepost_core::time::StoreTime;
@@ -30,14 +31,26 @@ pub(crate) struct Life {
 enum Purpose {
     /// The page that the auditor ordered.
     Audit(Life),
-    /// The input of a backfill, which waits for them; those of this life that begin before this instant.
-    Backfill(Box<ScheduleInput>, Incarnation, StoreTime),
+    /// The input of a backfill, which waits for them.
+    Backfill(Box<Backfill>),
+}
+
+struct Backfill {
+    input: ScheduleInput,
+    /// Spans of this life are read,
+    life: Incarnation,
+    /// that begin before this instant,
+    to: StoreTime,
+    /// and this row of the request, where there are such rows.
+    request: Option<RowKey>,
 }
 
 pub(crate) struct Spans {
     purpose: Purpose,
     range: KeyRange,
     read: PageRead,
+    /// The row of the request, of a backfill.
+    seen: RowsRead,
     fetch: FetchId,
 }
 
@@ -58,19 +71,30 @@ impl ShardActor {
 
     /// Gives a backfill the spans of its range, then steps it; an unknown name needs none.
     pub(crate) fn gather_backfill(&mut self, input: ScheduleInput, ctx: &mut Context<ShardActor>) {
-        let ScheduleInput::Backfill { name, from, to, .. } = &input else {
+        let ScheduleInput::Backfill {
+            name,
+            from,
+            to,
+            request,
+            ..
+        } = &input
+        else {
             return;
         };
         let (name, from, to) = (name.clone(), *from, *to);
-        let incarnation = self
-            .open
-            .as_ref()
-            .and_then(|open| open.machine.scheduler().incarnation_of(&name));
-        let Some(incarnation) = incarnation else {
+        let scheduler = self.open.as_ref().map(|open| open.machine.scheduler());
+        let of_life = scheduler.and_then(|of| Some((of.incarnation_of(&name)?, of.request_key(&name, *request))));
+        let Some((life, request)) = of_life else {
             return self.step(ShardInput::Schedule(input), ctx);
         };
+        let incarnation = life;
         let range = Life { name, incarnation }.after(from);
-        let purpose = Purpose::Backfill(Box::new(input), incarnation, to);
+        let purpose = Purpose::Backfill(Box::new(Backfill {
+            input,
+            life,
+            to,
+            request,
+        }));
         self.read_fates(purpose, range, (SCAN_ROWS_MAX, BACKFILL_FATES_MAX), ctx);
     }
 
@@ -79,16 +103,18 @@ impl ShardActor {
         let fetch = open.overlay.begin_fetch();
         let store = self.parts.store.clone();
         let life = self.life;
-        let end = match &purpose {
-            Purpose::Audit(_) => StoreTime::MAX,
-            Purpose::Backfill(_, _, to) => *to,
+        let (end, request) = match &purpose {
+            Purpose::Audit(_) => (StoreTime::MAX, Vec::new()),
+            Purpose::Backfill(backfill) => (backfill.to, backfill.request.iter().cloned().collect()),
         };
         let reading = async move {
             let read = read_until(&store, range.clone(), end, limits).await?;
+            let seen = read_rows_within(&store, &request, SCAN_BYTES_MAX).await?;
             Ok(Spans {
                 purpose,
                 range,
                 read,
+                seen,
                 fetch,
             })
         };
@@ -109,6 +135,8 @@ impl ShardActor {
 
     pub(crate) fn on_fates(&mut self, mut spans: Spans, ctx: &mut Context<ShardActor>) {
         self.quarantine(std::mem::take(&mut spans.read.bad));
+        let is_unreadable = !spans.seen.bad.is_empty();
+        self.quarantine(std::mem::take(&mut spans.seen.bad));
         let Some(open) = self.open.as_mut() else { return };
         open.sync_overlay();
         let building = open.log.building();
@@ -123,6 +151,13 @@ impl ShardActor {
                 None => rows.remove(&key),
             };
         }
+        let seen = match &spans.purpose {
+            Purpose::Audit(_) => None,
+            Purpose::Backfill(backfill) => backfill.request.as_ref().and_then(|key| {
+                let stamped = open.overlay.lookup(building, key).map(|row| row.cloned());
+                stamped.unwrap_or_else(|| spans.seen.rows.remove(key).flatten())
+            }),
+        };
         open.overlay.end_fetch(spans.fetch);
         let is_end = spans.read.next.is_none();
         let fates: Vec<FateSpan> = rows
@@ -137,7 +172,15 @@ impl ShardActor {
                 fates,
                 is_end,
             },
-            Purpose::Backfill(input, life, _) => with_fates(*input, life, fates),
+            Purpose::Backfill(backfill) if is_unreadable => match backfill.input.reply() {
+                // Unreadable is not absent: it may have been carried out.
+                Some(reply) => return self.refuse_unreadable(reply, None, ctx),
+                None => return,
+            },
+            Purpose::Backfill(backfill) => {
+                let seen = seen.and_then(Row::into_request);
+                with_rows(backfill.input, backfill.life, seen, fates)
+            }
         };
         self.step_now(ShardInput::Schedule(input), ctx);
     }
@@ -165,7 +208,12 @@ async fn read_until(
     }
 }
 
-fn with_fates(input: ScheduleInput, incarnation: Incarnation, spans: Vec<FateSpan>) -> ScheduleInput {
+fn with_rows(
+    input: ScheduleInput,
+    incarnation: Incarnation,
+    seen: Option<Box<RequestRow>>,
+    spans: Vec<FateSpan>,
+) -> ScheduleInput {
     match input {
         ScheduleInput::Backfill {
             reply,
@@ -175,6 +223,7 @@ fn with_fates(input: ScheduleInput, incarnation: Incarnation, spans: Vec<FateSpa
             cap,
             rerun,
             request,
+            seen: _,
             dry_run,
             life: _,
             fates: _,
@@ -186,6 +235,7 @@ fn with_fates(input: ScheduleInput, incarnation: Incarnation, spans: Vec<FateSpa
             cap,
             rerun,
             request,
+            seen,
             dry_run,
             life: Some(incarnation),
             fates: spans,

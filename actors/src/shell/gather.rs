@@ -42,6 +42,10 @@ impl Known for Look<'_> {
         stamped.or_else(|| self.fetched.get(key).cloned())
     }
 
+    fn request_key(&self, name: &(Name, Name), request: u64) -> Option<RowKey> {
+        self.open.machine.scheduler().request_key(name, request)
+    }
+
     fn run_now_id(&self, name: &(Name, Name), request: u64) -> Option<JobId> {
         self.open.machine.scheduler().run_now_id(name, request)
     }
@@ -162,7 +166,7 @@ impl ShardActor {
     }
 
     /// Nothing was done, whoever owns the shard: this needs no proof (`hosting.rs`).
-    fn refuse_unreadable(&mut self, reply: ReplyTo, fetch: Option<FetchId>, ctx: &mut Context<ShardActor>) {
+    pub(crate) fn refuse_unreadable(&mut self, reply: ReplyTo, fetch: Option<FetchId>, ctx: &mut Context<ShardActor>) {
         if let (Some(open), Some(fetch)) = (self.open.as_mut(), fetch) {
             open.overlay.end_fetch(fetch);
         }

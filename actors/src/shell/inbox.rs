@@ -6,6 +6,7 @@
 
 use crate::shell::fates::Spans;
 use crate::shell::gather::Gathering;
+use crate::shell::requests::RequestsRead;
 use crate::shell::shard_actor::ShardActor;
 use crate::shell::sweep::Swept;
 use crate::shell::window::Page;
@@ -24,6 +25,8 @@ pub(crate) enum Waiting {
     Spans(Box<Spans>),
     /// A page of the sweep.
     Swept(Box<Swept>),
+    /// A page of requests about schedules.
+    Requests(Box<RequestsRead>),
 }
 
 impl Waiting {
@@ -31,7 +34,9 @@ impl Waiting {
     pub(crate) fn is_heartbeat(&self) -> bool {
         match self {
             Waiting::Gathering(gathering) => gathering.needs.is_heartbeat(),
-            Waiting::Input(_) | Waiting::Page(_) | Waiting::Spans(_) | Waiting::Swept(_) => false,
+            Waiting::Input(_) | Waiting::Page(_) | Waiting::Spans(_) | Waiting::Swept(_) | Waiting::Requests(_) => {
+                false
+            }
         }
     }
 }
@@ -52,6 +57,7 @@ impl ShardActor {
             Waiting::Page(page) => self.on_page(*page, ctx),
             Waiting::Spans(spans) => self.on_fates(*spans, ctx),
             Waiting::Swept(swept) => self.on_swept(*swept, ctx),
+            Waiting::Requests(read) => self.on_requests(*read, ctx),
         }
     }
 }

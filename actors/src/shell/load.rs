@@ -201,7 +201,8 @@ async fn load_schedules(
                 | Row::DeadLetter(_)
                 | Row::Attempts(_)
                 | Row::Mark(_)
-                | Row::Quarantine(_)) => bad.push(misplaced(&other)),
+                | Row::Quarantine(_)
+                | Row::Request(_)) => bad.push(misplaced(&other)),
             }
         }
     }
@@ -328,7 +329,8 @@ async fn tell_unreadable(
             | RowKey::DeadLetter(_)
             | RowKey::Attempts(..)
             | RowKey::Mark(..)
-            | RowKey::Quarantine(..),
+            | RowKey::Quarantine(..)
+            | RowKey::Request(..),
         )
         | Err(_) => bad.push(row),
     }

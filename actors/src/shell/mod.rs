@@ -20,6 +20,7 @@ mod open_shard;
 pub mod overlay;
 pub mod patient;
 mod release;
+mod requests;
 pub mod shard_actor;
 mod sweep;
 mod window;

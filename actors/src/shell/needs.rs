@@ -22,7 +22,9 @@ use std::sync::Arc;
 pub(crate) trait Known {
     /// `None` is not known; `Some(None)` is known to be absent.
     fn row(&self, key: &RowKey) -> Option<Option<Row>>;
-    /// The job that a run-now request makes or made, if there is such a schedule.
+    /// The name of the row of a request about a schedule, if there is such a schedule.
+    fn request_key(&self, name: &(Name, Name), request: u64) -> Option<RowKey>;
+    /// The job that the version before makes or made of a run-now request.
     fn run_now_id(&self, name: &(Name, Name), request: u64) -> Option<JobId>;
     /// Whether this attempt is current.
     fn holds(&self, id: JobId, token: Token) -> bool;
@@ -36,7 +38,7 @@ pub(crate) enum Needs {
     Create(ReplyTo, Vec<CreateItem>),
     /// Needs one job.
     OneJob(ReplyTo, JobId, JobRequest),
-    /// Needs the job that the request made, if it did.
+    /// Needs the row of the request, if it was carried out.
     RunNow(ReplyTo, (Name, Name), u64),
     /// Needs the jobs whose attempts are not current.
     Outcomes(WorkerId, Vec<(JobId, Token, Outcome)>),
@@ -109,8 +111,9 @@ impl Needs {
             Needs::Create(_, items) => items.iter().flat_map(|item| missing_for_item(item, known)).collect(),
             Needs::OneJob(_, id, _) => unknown(RowKey::Job(*id), known).into_iter().collect(),
             Needs::RunNow(_, name, request) => {
-                let id = known.run_now_id(name, *request);
-                id.and_then(|id| unknown(RowKey::Job(id), known)).into_iter().collect()
+                let earlier = known.run_now_id(name, *request).map(RowKey::Job);
+                let keys = [known.request_key(name, *request), earlier].into_iter().flatten();
+                keys.filter_map(|key| unknown(key, known)).collect()
             }
             Needs::Outcomes(_, items) => {
                 let late = items.iter().filter(|(id, token, _)| !known.holds(*id, *token));
@@ -176,12 +179,15 @@ impl Needs {
                 })
             }
             Needs::RunNow(reply, name, request) => {
-                let id = known.run_now_id(&name, request);
-                let made = id.filter(|id| job_of(*id, known).is_some());
+                let key = known.request_key(&name, request);
+                let made = known.run_now_id(&name, request);
+                let made = made.filter(|id| job_of(*id, known).is_some());
+                let seen = key.and_then(|key| known.row(&key).flatten()?.into_request());
                 ShardInput::Schedule(ScheduleInput::RunNow {
                     reply,
                     name,
                     request,
+                    seen,
                     made,
                 })
             }
@@ -294,6 +300,7 @@ pub(crate) fn schedule_input(reply: ReplyTo, name: (Name, Name), request: Schedu
             reply,
             name,
             request,
+            seen: None,
             made: None,
         },
         ScheduleRequest::Backfill {
@@ -311,6 +318,7 @@ pub(crate) fn schedule_input(reply: ReplyTo, name: (Name, Name), request: Schedu
             cap,
             rerun,
             request,
+            seen: None,
             dry_run,
             life: None,
             fates: Vec::new(),

@@ -176,7 +176,10 @@ impl ShardActor {
         let committed = BatchNo(u64::from(!loaded.marks.is_empty()));
         let mut out = Out::default();
         let machine = match Shard::open(facts, loaded.opened, now, &mut out) {
-            Ok(machine) => machine,
+            Ok(mut machine) => {
+                machine.set_level(self.parts.level.get());
+                machine
+            }
             Err(refusal) => {
                 // Another build (F22) or other data may open it; the other shards go on.
                 tracing::error!(shard = facts.shard.0, %refusal, "shard not opened");
@@ -275,9 +278,9 @@ impl ShardActor {
         if let Some(open) = self.open.as_mut().filter(|open| !open.inbox.is_empty()) {
             open.machine.set_full(self.parts.store.is_full());
             open.machine.set_holds_back(self.parts.trust.holds_back());
-            open.machine.set_marks_drops(self.parts.level.marks_drops());
             open.machine
                 .set_key_kept(self.parts.level.key_kept(self.parts.key_kept));
+            open.machine.set_level(self.parts.level.get());
         }
         while let Some(waiting) = self.open.as_mut().and_then(|open| open.inbox.pop_front()) {
             self.take_up(waiting, ctx);
@@ -393,6 +396,7 @@ fn why_shut(refusal: &OpenRefused) -> &'static str {
 /// Renewals may overtake a batch (F3); reads of ranges show nothing to anyone.
 fn may_overtake(effect: &ShardEffect) -> bool {
     use fencepost_core::lease_manager::io::LeaseEffect;
+    use fencepost_core::scheduler_shard::io::ScheduleEffect;
     matches!(
         effect,
         ShardEffect::Lease(
@@ -400,7 +404,7 @@ fn may_overtake(effect: &ShardEffect) -> bool {
                 | LeaseEffect::LoadReady { .. }
                 | LeaseEffect::LoadWait { .. }
                 | LeaseEffect::LoadSweep { .. }
-        ) | ShardEffect::Schedule(fencepost_core::scheduler_shard::io::ScheduleEffect::LoadFates { .. })
+        ) | ShardEffect::Schedule(ScheduleEffect::LoadFates { .. } | ScheduleEffect::LoadRequests { .. })
     )
 }
 

@@ -35,6 +35,9 @@ impl ShardActor {
                     self.step(ShardInput::Schedule(ScheduleInput::TrialMarked), ctx);
                 }
                 ShardEffect::Schedule(ScheduleEffect::EndTrialTurn) => self.trial = None,
+                ShardEffect::Schedule(ScheduleEffect::LoadRequests { from, limit }) => {
+                    self.load_requests(from, limit, ctx);
+                }
                 ShardEffect::Schedule(ScheduleEffect::LoadFates {
                     name,
                     incarnation,

@@ -236,6 +236,7 @@ fn placed_id(row: &Row) -> Option<JobId> {
         | Row::DeadLetter(_)
         | Row::Attempts(_)
         | Row::Mark(_)
-        | Row::Quarantine(_) => None,
+        | Row::Quarantine(_)
+        | Row::Request(_) => None,
     }
 }

@@ -199,6 +199,50 @@ fn run_now_makes_one_job_for_one_key() {
     });
 }
 
+#[test]
+fn f26_a_backfill_under_its_key_is_answered_the_same_and_another_is_refused() {
+    run(async {
+        let world = World::new().await;
+        make(&world, "s", json!({ "every": "1ms", "count": 20 })).await;
+        let shown = finished(&world, "s").await;
+        let ask = async |key: &str, body: &Value| {
+            let headers = [("idempotency-key", key)];
+            let path = "/v1/schedules/s/backfill";
+            world
+                .send("POST", path, &headers, Some(body.to_string().as_bytes()))
+                .await
+        };
+        let body = |cap: u32, dry: bool| {
+            json!({
+                "from": shown["history_from"], "to": shown["decided_until"], "cap": cap, "dry_run": dry, "rerun": true,
+            })
+        };
+        let first = ask("again", &body(7, false)).await.json();
+        assert_eq!(first["count"], 7, "{first}");
+        for n in 0..20 {
+            let headers = [("idempotency-key", &*format!("other-{n}"))];
+            let reply = world.send("POST", "/v1/schedules/s/run-now", &headers, None).await;
+            assert_eq!(reply.status, 201);
+        }
+        assert_eq!(ask("again", &body(7, false)).await.json(), first);
+        let refused = (422, "idempotency_key_reused".to_owned());
+        assert_eq!(ask("again", &body(8, false)).await.problem(), refused);
+        assert_eq!(ask("other-0", &body(7, false)).await.problem(), refused);
+        assert_eq!(
+            ask("again", &body(7, true)).await.json()["count"],
+            7,
+            "a look is no request"
+        );
+        assert_eq!(
+            ask(&"k".repeat(257), &body(7, false)).await.problem(),
+            (400, "field_length".into())
+        );
+        let made = world.get("/v1/jobs?limit=1000").await.json();
+        let made = made["items"].as_array().unwrap().len();
+        assert!(made <= 20 + 20 + 7, "{made}");
+    });
+}
+
 /// The schedule once nothing is left of it.
 async fn finished(world: &World, name: &str) -> Value {
     loop {

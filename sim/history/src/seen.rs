@@ -126,8 +126,6 @@ pub struct Ran {
     pub life: String,
     /// Idempotency key.
     pub key: String,
-    /// Grows by at least one with each request that its schedule may have remembered.
-    pub number: u64,
     /// The job told.
     pub job: JobId,
 }

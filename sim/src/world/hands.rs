@@ -176,13 +176,7 @@ impl Hand {
         };
         self.ran.push((key.clone(), job));
         let life = format!("{} {}", self.name, self.lives);
-        self.world.history.lock().ran.push(Ran {
-            life,
-            key,
-            // More than it remembers in any case.
-            number: self.asked + self.ran.len() as u64,
-            job,
-        });
+        self.world.history.lock().ran.push(Ran { life, key, job });
     }
 
     /// Replaces the definition.
@@ -253,6 +247,7 @@ impl Hand {
             is_rerun: rerun,
         });
         let again = u64::from(self.stream.percent(30));
+        let mut told = None;
         for _ in 0..=again {
             let request = Ask::new("op:backfill", "POST", self.path("/backfill")).with("idempotency-key", &key);
             let answer = self.ask(request.of(body(false))).await;
@@ -260,6 +255,20 @@ impl Hand {
             if answer.number("count") > 0 {
                 self.world.feel("seen:backfilled");
             }
+            self.check_same(&answer, &mut told);
+        }
+    }
+
+    /// The same key and body, the same answer: as far as it says what is made.
+    fn check_same(&self, answer: &Answer, told: &mut Option<(u64, u64, u64)>) {
+        let says = ["count", "already_fired", "over_cap"].map(|field| answer.number(field));
+        let says = (says[0], says[1], says[2]);
+        if !answer.is_done() {
+            return;
+        }
+        if *told.get_or_insert(says) != says {
+            let what = format!("a backfill of {} was told {told:?}, then {says:?}", self.name);
+            self.world.history.lock().odd.push(what);
         }
     }
 

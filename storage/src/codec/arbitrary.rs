@@ -20,7 +20,7 @@ use fencepost_core::time::{Span, StoreTime};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
-use schedules::{backlog, cursor, edit, fate_span, schedule_spec};
+use schedules::{backlog, cursor, edit, fate_span, request, schedule_spec};
 use std::sync::Arc;
 
 pub(crate) fn name() -> BoxedStrategy<Name> {
@@ -420,6 +420,7 @@ pub(crate) fn row() -> BoxedStrategy<Row> {
         1 => cursor().prop_map(|row| Row::Cursor(Box::new(row))),
         1 => backlog().prop_map(|row| Row::Backlog(Box::new(row))),
         1 => edit().prop_map(|row| Row::Edit(Box::new(row))),
+        1 => request().prop_map(|row| Row::Request(Box::new(row))),
     ]
     .boxed()
 }

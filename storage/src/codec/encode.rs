@@ -59,6 +59,7 @@ pub fn encode_row(row: &Row, out: &mut Vec<u8>) {
         Row::Attempts(row) => job_row::put_attempts(row, &mut fields),
         Row::Mark(row) => small_rows::put_mark(row, &mut fields),
         Row::Quarantine(row) => small_rows::put_quarantine(row, &mut fields),
+        Row::Request(row) => schedule_row::put_request(row, &mut fields),
     }
 }
 

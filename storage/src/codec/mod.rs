@@ -159,6 +159,11 @@ fn decode_v1(key: RowKey, input: &mut In<'_>) -> Result<Row, RowError> {
         RowKey::Attempts(id, page) => Row::Attempts(Box::new(job_row::take_attempts((id, page), input)?)),
         RowKey::Mark(shard, range) => Row::Mark(small_rows::take_mark((shard, range), input)?),
         RowKey::Quarantine(shard, raw) => Row::Quarantine(Box::new(small_rows::take_quarantine((shard, raw), input)?)),
+        RowKey::Request(_, tenant, name, life, number) => Row::Request(Box::new(schedule_row::take_request(
+            (tenant, name),
+            (life, number),
+            input,
+        )?)),
     })
 }
 

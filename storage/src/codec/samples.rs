@@ -17,7 +17,7 @@ use fencepost_core::row::{
 };
 use fencepost_core::schedule::{
     BackfillMark, BacklogRow, CursorRow, DroppedOccurrence, EditKind, EditRow, Exclusion, GapPolicy, KeptOccurrence,
-    MisfirePolicy, OverlapPolicy, PendingFate, Rule, ScheduleDefinition, ScheduleSpec,
+    MisfirePolicy, OverlapPolicy, PendingFate, RequestAnswer, RequestRow, Rule, ScheduleDefinition, ScheduleSpec,
 };
 use fencepost_core::target::{CommandTarget, HttpTarget, Payload, PayloadKind, Target};
 use fencepost_core::time::{Span, StoreTime};
@@ -407,7 +407,36 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(schedule_rows());
     rows.extend(place_rows());
     rows.extend(remote_rows());
+    rows.extend(request_rows());
     rows
+}
+
+/// One answer of each kind.
+fn request_rows() -> Vec<Row> {
+    let row = |number, answer, backlogs, jobs| {
+        Row::Request(Box::new(RequestRow {
+            tenant: name("acme"),
+            name: name("nightly"),
+            incarnation: life(),
+            number,
+            digest: [0xef; 32],
+            at: AT,
+            kept: Span::from_secs(86_400),
+            answer,
+            backlogs,
+            jobs,
+        }))
+    };
+    let answer = RequestAnswer::Backfill {
+        count: 2,
+        instants: vec![AT, later(60)],
+        already_fired: 300,
+        over_cap: 1,
+    };
+    vec![
+        row(9, RequestAnswer::Ran(id(1)), (4, 0), vec![id(1)]),
+        row(u64::MAX - 1, answer, (5, 2), vec![id(1), id(2)]),
+    ]
 }
 
 /// Work for a worker over HTTP, and its place in line.

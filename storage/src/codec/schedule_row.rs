@@ -1,4 +1,4 @@
-//! Definitions, cursors, backlogs and edits of schedules.
+//! Definitions, cursors, backlogs, edits of schedules and requests about them.
 //!
 //! Owns: their first format, and the second of a cursor. Must never: accept a rule that could not have been made (no expression,
 //! zero interval). Next: `fate_row.rs`, `spec.rs`.
@@ -8,13 +8,14 @@ use super::fate_row::{ScheduleName, put_counts, put_span, take_counts, take_span
 use super::spec::{put_spec, take_shared_spec};
 use crate::wire::{In, Out, within};
 use fencepost_core::fate::FateSpan;
-use fencepost_core::ids::Incarnation;
+use fencepost_core::ids::{Incarnation, JobId};
 use fencepost_core::limits::{
-    EDIT_DROPS_MAX, EXCLUSION_COUNT_MAX, EXPRESSION_BYTES_MAX, EXPRESSION_COUNT_MAX, NAME_BYTES_MAX, REQUESTS_KEPT_MAX,
+    BACKFILL_SPANS_MAX, EDIT_DROPS_MAX, EXCLUSION_COUNT_MAX, EXPRESSION_BYTES_MAX, EXPRESSION_COUNT_MAX,
+    NAME_BYTES_MAX, PAGE_ITEMS_MAX, REQUESTS_KEPT_MAX,
 };
 use fencepost_core::schedule::{
     BackfillMark, BacklogRow, CursorRow, DroppedOccurrence, EditKind, EditRow, Exclusion, GapPolicy, KeptOccurrence,
-    MisfirePolicy, OverlapPolicy, PendingFate, Rule, ScheduleDefinition, ScheduleSpec,
+    MisfirePolicy, OverlapPolicy, PendingFate, RequestAnswer, RequestRow, Rule, ScheduleDefinition, ScheduleSpec,
 };
 use fencepost_core::time::{Span, StoreTime};
 
@@ -334,6 +335,62 @@ pub(super) fn take_backlog(
         return Err(RowError::Illegal("backlog span"));
     }
     Ok(row)
+}
+
+pub(super) fn put_request(row: &RequestRow, out: &mut Out<'_>) {
+    out.put(row.digest).time(row.at).span(row.kept);
+    match &row.answer {
+        RequestAnswer::Ran(id) => {
+            out.put(0_u8).put(*id.as_bytes());
+        }
+        RequestAnswer::Backfill {
+            count,
+            instants,
+            already_fired,
+            over_cap,
+        } => {
+            out.put(1_u8).put(*count).put(*already_fired).put(*over_cap);
+            out.list(instants, |out, at| {
+                out.time(*at);
+            });
+        }
+    }
+    out.put(row.backlogs.0).put(row.backlogs.1);
+    out.list(&row.jobs, |out, id| {
+        out.put(*id.as_bytes());
+    });
+}
+
+pub(super) fn take_request(
+    name: ScheduleName,
+    (incarnation, number): (Incarnation, u64),
+    input: &mut In<'_>,
+) -> Result<RequestRow, RowError> {
+    Ok(RequestRow {
+        tenant: name.0,
+        name: name.1,
+        incarnation,
+        number,
+        digest: input.fixed()?,
+        at: input.time()?,
+        kept: input.span()?,
+        answer: match input.take::<u8>()? {
+            0 => RequestAnswer::Ran(take_id(input)?),
+            1 => RequestAnswer::Backfill {
+                count: input.take()?,
+                already_fired: input.take()?,
+                over_cap: input.take()?,
+                instants: input.list(PAGE_ITEMS_MAX, "instants", In::time)?,
+            },
+            _ => return Err(RowError::Illegal("answer to a request")),
+        },
+        backlogs: (input.take()?, input.take()?),
+        jobs: input.list(BACKFILL_SPANS_MAX, "jobs", take_id)?,
+    })
+}
+
+fn take_id(input: &mut In<'_>) -> Result<JobId, RowError> {
+    JobId::from_bytes(input.fixed()?).ok_or(RowError::Illegal("job id"))
 }
 
 pub(super) fn put_edit(row: &EditRow, out: &mut Out<'_>) {

@@ -49,9 +49,13 @@ impl Space {
     fn of_kind(kind: Kind) -> Space {
         match kind {
             Kind::Scope | Kind::Chain | Kind::Cell | Kind::Assignment => Space::Meta,
-            Kind::Definition | Kind::Cursor | Kind::Backlog | Kind::Fate | Kind::Edit | Kind::Quarantine => {
-                Space::Schedules
-            }
+            Kind::Definition
+            | Kind::Cursor
+            | Kind::Backlog
+            | Kind::Fate
+            | Kind::Edit
+            | Kind::Quarantine
+            | Kind::Request => Space::Schedules,
             Kind::Job | Kind::Key | Kind::DeadLetter | Kind::Parked | Kind::Attempts => Space::Jobs,
             Kind::Wait | Kind::Ready | Kind::Leased | Kind::Mark => Space::Places,
         }

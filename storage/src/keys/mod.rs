@@ -41,6 +41,8 @@ pub enum Kind {
     Edit = 0x24,
     /// See `Row::Quarantine`.
     Quarantine = 0x25,
+    /// See `Row::Request`.
+    Request = 0x26,
     /// See `Row::Job`.
     Job = 0x30,
     /// See `Row::Key`.
@@ -62,7 +64,7 @@ pub enum Kind {
 }
 
 /// Every kind, in byte order.
-pub const KINDS: [Kind; 19] = [
+pub const KINDS: [Kind; 20] = [
     Kind::Scope,
     Kind::Chain,
     Kind::Cell,
@@ -73,6 +75,7 @@ pub const KINDS: [Kind; 19] = [
     Kind::Fate,
     Kind::Edit,
     Kind::Quarantine,
+    Kind::Request,
     Kind::Job,
     Kind::Key,
     Kind::DeadLetter,
@@ -121,6 +124,7 @@ impl Kind {
             RowKey::Attempts(..) => Kind::Attempts,
             RowKey::Mark(..) => Kind::Mark,
             RowKey::Quarantine(..) => Kind::Quarantine,
+            RowKey::Request(..) => Kind::Request,
         }
     }
 }
@@ -177,6 +181,10 @@ pub fn write_key(key: &RowKey, out: &mut Vec<u8>) {
         RowKey::Quarantine(shard, raw) => {
             put_shard(out, *shard);
             out.extend_from_slice(raw);
+        }
+        RowKey::Request(slot, tenant, name, incarnation, number) => {
+            put_life(out, *slot, tenant, name, incarnation);
+            out.extend_from_slice(&number.to_be_bytes());
         }
     }
 }

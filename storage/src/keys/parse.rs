@@ -52,7 +52,7 @@ impl<'a> Parts<'a> {
                 let (slot, tenant, name) = self.schedule()?;
                 RowKey::Cursor(slot, tenant, name)
             }
-            Kind::Definition | Kind::Backlog | Kind::Fate | Kind::Edit => self.of_life(kind)?,
+            Kind::Definition | Kind::Backlog | Kind::Fate | Kind::Edit | Kind::Request => self.of_life(kind)?,
             Kind::Job => RowKey::Job(self.job()?),
             Kind::Leased => RowKey::Leased(self.job()?),
             Kind::Parked => RowKey::Parked(self.job()?),
@@ -87,6 +87,7 @@ impl<'a> Parts<'a> {
             Kind::Definition => RowKey::Definition(slot, tenant, name, life, self.u64()?),
             Kind::Backlog => RowKey::Backlog(slot, tenant, name, life, u32::from_be_bytes(self.array()?)),
             Kind::Fate => RowKey::Fate(slot, tenant, name, life, self.time()?, self.time()?),
+            Kind::Request => RowKey::Request(slot, tenant, name, life, self.u64()?),
             _ => RowKey::Edit(slot, tenant, name, life, self.time()?, self.u64()?),
         })
     }

@@ -9,16 +9,18 @@ use super::backlog::Cut;
 use super::io::ScheduleReply;
 use super::live::Live;
 use super::refusals;
+use super::requests::{DIGEST_PURPOSE, Made, Request};
 use super::step::Step;
 use super::tape;
+use super::version::Discriminator;
 use crate::fate::{FateKind, FateSpan, Lateness};
-use crate::ids::{Incarnation, Slot, hash64};
+use crate::ids::{Incarnation, JobId, Slot, digest, hash64};
 use crate::limits::{BACKFILL_COUNT_MAX, BACKFILL_SPANS_MAX, CATCH_UP_RATE_DEFAULT, PAGE_ITEMS_MAX};
 use crate::machine::ReplyTo;
 use crate::name::Name;
 use crate::refusal::Refusal;
 use crate::row::RowKey;
-use crate::schedule::{BackfillMark, EditKind};
+use crate::schedule::{BackfillMark, EditKind, RequestAnswer, RequestRow};
 use crate::time::StoreTime;
 
 /// A backfill as asked for.
@@ -27,16 +29,29 @@ pub(super) struct Backfill {
     pub(super) to: StoreTime,
     pub(super) cap: u32,
     pub(super) rerun: bool,
-    pub(super) request: u64,
+    pub(super) number: u64,
+    pub(super) seen: Option<Box<RequestRow>>,
     pub(super) dry_run: bool,
     pub(super) life: Option<Incarnation>,
     pub(super) fates: Vec<FateSpan>,
+}
+
+impl Backfill {
+    /// Of what was asked for, before defaults: a cap that is not narrower than the default is none.
+    fn digest(&self) -> [u8; 32] {
+        let cap = (self.cap < BACKFILL_COUNT_MAX).then(|| self.cap.to_be_bytes());
+        let (from, to) = (self.from.0.to_be_bytes(), self.to.0.to_be_bytes());
+        let cap = cap.as_ref().map_or(&[][..], |cap| &cap[..]);
+        digest(DIGEST_PURPOSE, &[b"backfill", &from, &to, cap, &[u8::from(self.rerun)]])
+    }
 }
 
 /// A stretch that will be made up.
 struct Stretch {
     from: StoreTime,
     to: StoreTime,
+    /// Its last occurrence.
+    last: StoreTime,
     count: u64,
     /// The span it is cut from, and whether that is the cursor's open one.
     span: FateSpan,
@@ -54,14 +69,25 @@ struct Choice {
 
 impl SchedulerShard {
     pub(super) fn on_backfill(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: &(Name, Name), asked: Backfill) {
-        let answer = check_range(&asked, step.now.store)
+        let request = Request {
+            number: asked.number,
+            digest: asked.digest(),
+            // A look makes nothing: it is no request under its key.
+            seen: asked.seen.clone().filter(|_| !asked.dry_run),
+            kept: self.request_kept(),
+        };
+        let checked = match &request.seen {
+            Some(_) => Ok(()),
+            None => check_range(&asked, step.now.store),
+        };
+        let answer = checked
             .and_then(|()| self.find(name))
             .and_then(|place| match self.incarnation_of(name) == asked.life {
                 true => Ok(place),
                 // Deleted and made again while they were read: the spans are of another life.
                 false => Err(refusals::backfill_stale()),
             })
-            .and_then(|place| self.touch(step, place, |live, step| live.backfill(step, asked)));
+            .and_then(|place| self.touch(step, place, |live, step| live.backfill(step, &asked, &request)));
         step.reply(reply, answer);
     }
 }
@@ -93,14 +119,18 @@ fn check_range(asked: &Backfill, now: StoreTime) -> Result<(), Refusal> {
 }
 
 impl Live {
-    fn backfill(&mut self, step: &mut Step<'_>, asked: Backfill) -> Result<ScheduleReply, Refusal> {
+    fn backfill(&mut self, step: &mut Step<'_>, asked: &Backfill, request: &Request) -> Result<ScheduleReply, Refusal> {
+        if let Some(answer) = request.answered(self.cursor.incarnation) {
+            return answer;
+        }
         if let Some(reason) = &self.quarantined {
             return Err(refusals::quarantined(reason));
         }
         step.need_room()?;
-        let choice = match self.has_seen(asked.request) {
+        let choice = match self.has_seen(asked.number) {
+            // The version before kept no answer.
             true => Choice::default(),
-            false => self.choose(&asked)?,
+            false => self.choose(asked)?,
         };
         if choice.stretches.len() > BACKFILL_SPANS_MAX {
             let detail = format!("the range falls into more than {BACKFILL_SPANS_MAX} separate stretches");
@@ -111,20 +141,36 @@ impl Live {
                 "ask for a shorter range",
             ));
         }
-        if !asked.dry_run && choice.count > 0 {
-            self.remember(asked.request);
-            let version = self.cursor.definition;
-            self.record(step, EditKind::Backfilled, (version, version), None);
-            for stretch in &choice.stretches {
-                self.carry_out(step, stretch, &asked);
-            }
-        }
-        Ok(ScheduleReply::Backfill {
+        let made = match asked.dry_run {
+            true => None,
+            false => Some(self.make_up(step, asked, &choice)),
+        };
+        let answer = RequestAnswer::Backfill {
             count: choice.count,
             instants: choice.instants,
             already_fired: choice.already_fired,
             over_cap: choice.over_cap,
-        })
+        };
+        if let Some(made) = made.filter(|made| made.backlogs.1 > 0 || request.kept.is_some()) {
+            self.remember(step, request, answer.clone(), made);
+        }
+        Ok(answer.into())
+    }
+
+    fn make_up(&mut self, step: &mut Step<'_>, asked: &Backfill, choice: &Choice) -> Made {
+        let first = self.cursor.backlog_next;
+        if choice.count > 0 {
+            let version = self.cursor.definition;
+            self.record(step, EditKind::Backfilled, (version, version), None);
+        }
+        let stretches = choice.stretches.iter();
+        let jobs = stretches
+            .filter_map(|stretch| self.carry_out(step, stretch, asked))
+            .collect();
+        Made {
+            backlogs: (first, self.cursor.backlog_next - first),
+            jobs,
+        }
     }
 
     /// Which stretches of the range are made up, the oldest first, up to the cap.
@@ -184,6 +230,7 @@ impl Live {
             choice.stretches.push(Stretch {
                 from: if is_first { span.from } else { from },
                 to: if is_last { span.to } else { at },
+                last: at,
                 count,
                 span,
                 is_open,
@@ -191,22 +238,27 @@ impl Live {
         }
     }
 
-    fn carry_out(&mut self, step: &mut Step<'_>, stretch: &Stretch, asked: &Backfill) {
+    /// Answers the last job that it will make.
+    fn carry_out(&mut self, step: &mut Step<'_>, stretch: &Stretch, asked: &Backfill) -> Option<JobId> {
         let is_rerun = stretch.span.kind.is_fired();
         if !is_rerun {
             self.cut_out(step, stretch);
         }
+        let rerun = is_rerun.then(|| self.rerun_number(asked.number));
         let cut = Cut {
             definition: stretch.span.definition,
             from: stretch.from,
             to: stretch.to,
             rate: CATCH_UP_RATE_DEFAULT,
             backfill: Some(BackfillMark {
-                request: if is_rerun { self.rerun_number(asked.request) } else { 0 },
+                request: rerun.unwrap_or(0),
                 cap: asked.cap,
             }),
         };
         self.add_backlog(step, cut);
+        let discriminator = rerun.map_or(Discriminator::Occurrence, Discriminator::Rerun);
+        let version = self.versions.get(&stretch.span.definition)?;
+        Some(version.job_id(stretch.last, discriminator))
     }
 
     /// Never the same for two backlogs of one life, also when a request number comes again after it was

@@ -8,7 +8,8 @@ use crate::job::{FireCause, JobSpec, Origin};
 use crate::machine::ReplyTo;
 use crate::name::Name;
 use crate::refusal::Refusal;
-use crate::schedule::{BacklogRow, CursorRow, PendingFate, ScheduleDefinition, ScheduleSpec};
+use crate::row::RowKey;
+use crate::schedule::{BacklogRow, CursorRow, PendingFate, RequestRow, ScheduleDefinition, ScheduleSpec};
 use crate::time::StoreTime;
 use std::sync::Arc;
 
@@ -68,9 +69,11 @@ pub enum ScheduleInput {
         reply: ReplyTo,
         /// Tenant and name.
         name: (Name, Name),
-        /// Drawn by the gateway; repeating it returns the same job.
+        /// Drawn by the gateway, or of the caller's key.
         request: u64,
-        /// The job of this request, if it is stored already: `run_now_id` names it, the shell looks.
+        /// The row of this request, if it was carried out: `request_key` names it, the shell looks.
+        seen: Option<Box<RequestRow>>,
+        /// The job that the version before made of this request, if it is stored: `run_now_id` names it.
         made: Option<JobId>,
     },
     /// Make up a past range.
@@ -87,8 +90,10 @@ pub enum ScheduleInput {
         cap: u32,
         /// Also occurrences that fired already.
         rerun: bool,
-        /// Drawn by the gateway.
+        /// Drawn by the gateway, or of the caller's key.
         request: u64,
+        /// The row of this request, if it was carried out.
+        seen: Option<Box<RequestRow>>,
         /// Only show what would be made.
         dry_run: bool,
         /// Which life of the name the spans are of; `None` if there was no such schedule.
@@ -106,6 +111,13 @@ pub enum ScheduleInput {
         fates: Vec<crate::fate::FateSpan>,
         /// No closed span ends after these.
         is_end: bool,
+    },
+    /// A page of requests that were carried out, asked for by `LoadRequests`.
+    RequestsLoaded {
+        /// In key order.
+        requests: Vec<SweptRequest>,
+        /// Where the next page begins; `None` at the end.
+        next: Option<RowKey>,
     },
     /// A trial may be made: no other of this node is under way.
     TrialTurn,
@@ -129,12 +141,22 @@ impl ScheduleInput {
             | ScheduleInput::RunNow { reply, .. }
             | ScheduleInput::Backfill { reply, .. } => Some(*reply),
             ScheduleInput::FatesLoaded { .. }
+            | ScheduleInput::RequestsLoaded { .. }
             | ScheduleInput::TrialTurn
             | ScheduleInput::TrialMarked
             | ScheduleInput::Leaving
             | ScheduleInput::Tick => None,
         }
     }
+}
+
+/// A request that was carried out, and what became of its jobs.
+#[derive(Clone, Debug)]
+pub struct SweptRequest {
+    /// Its row.
+    pub row: RequestRow,
+    /// When those of its jobs ended that are stored: `None` for one that has not.
+    pub ends: Vec<Option<StoreTime>>,
 }
 
 /// Everything a SchedulerShard is told when its shard was opened.
@@ -189,6 +211,14 @@ pub enum ScheduleEffect {
         incarnation: Incarnation,
         /// Only spans that end after it.
         after: StoreTime,
+        /// At most this many.
+        limit: usize,
+    },
+    /// Read requests of this shard's schedules that were carried out, with the ends of their jobs, and hand
+    /// them in as `RequestsLoaded`.
+    LoadRequests {
+        /// Where the page begins; `None` for the first.
+        from: Option<RowKey>,
         /// At most this many.
         limit: usize,
     },

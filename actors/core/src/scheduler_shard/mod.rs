@@ -21,6 +21,7 @@ pub mod marks;
 mod open;
 mod past_lives;
 mod refusals;
+mod requests;
 mod restored;
 mod run_now;
 mod settle;
@@ -34,6 +35,7 @@ mod version;
 mod view;
 
 use crate::ids::{Incarnation, Slot};
+use crate::level;
 use crate::limits::{BATCH_BYTES_MAX, DOUBT_PACE_MS, FIRES_PER_STEP_MAX, FULL_PACE_MS};
 use crate::machine::{Out, Wake};
 use crate::name::Name;
@@ -46,6 +48,7 @@ use io::{Fire, ScheduleEffect, ScheduleInput};
 use live::Live;
 pub use open::OpenRefused;
 use past_lives::PastLives;
+use requests::Requests;
 pub use restored::hold_restored;
 use std::sync::Arc;
 use step::Step;
@@ -64,11 +67,12 @@ pub struct SchedulerShard {
     creations: u64,
     sweep: Sweep,
     past: PastLives,
+    requests: Requests,
+    /// The cell's; nothing beyond it is read or written.
+    level: u16,
     trials: Trials,
     /// The disk takes no new jobs or schedules.
     is_full: bool,
-    /// Rows have a place for what edits drop ahead of its time.
-    marks_drops: bool,
     /// Time of the last step.
     last: Now,
 }
@@ -91,7 +95,7 @@ impl SchedulerShard {
             shard: self.facts.shard,
             bytes: BATCH_BYTES_MAX,
             is_full: self.is_full,
-            marks_drops: self.marks_drops,
+            marks_drops: level::marks_drops(self.level),
             zone_version: &zone_version,
         };
         let stood = self.trials.stands();
@@ -140,8 +144,9 @@ impl SchedulerShard {
                 reply,
                 name,
                 request,
+                seen,
                 made,
-            } => self.on_run_now(step, reply, &name, (request, made)),
+            } => self.on_run_now(step, reply, &name, (request, seen, made)),
             ScheduleInput::Backfill {
                 reply,
                 name,
@@ -150,6 +155,7 @@ impl SchedulerShard {
                 cap,
                 rerun,
                 request,
+                seen,
                 dry_run,
                 life,
                 fates,
@@ -159,7 +165,8 @@ impl SchedulerShard {
                     to,
                     cap,
                     rerun,
-                    request,
+                    number: request,
+                    seen,
                     dry_run,
                     life,
                     fates,
@@ -174,6 +181,7 @@ impl SchedulerShard {
             } => {
                 self.on_fates_loaded(step, &name, incarnation, fates, is_end);
             }
+            ScheduleInput::RequestsLoaded { requests, next } => self.on_requests_loaded(step, requests, next),
             ScheduleInput::TrialTurn => self.on_trial_turn(step),
             ScheduleInput::TrialMarked => self.on_trial_marked(step),
             ScheduleInput::Leaving => self.on_leaving(),
@@ -236,9 +244,14 @@ impl SchedulerShard {
         self.is_full = is_full;
     }
 
-    /// Whether rows have a place for what edits drop ahead of its time (`level.rs`), from the next step on.
-    pub fn set_marks_drops(&mut self, marks_drops: bool) {
-        self.marks_drops = marks_drops;
+    /// How long requests are kept that are carried out from the next step on, after the end of what they make.
+    pub fn set_key_kept(&mut self, kept: Span) {
+        self.facts.key_kept = kept;
+    }
+
+    /// The cell's level, from the next step on; the oldest until then.
+    pub fn set_level(&mut self, level: u16) {
+        self.level = level;
     }
 
     /// How many schedules there are.

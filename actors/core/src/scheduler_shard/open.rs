@@ -11,6 +11,7 @@ use super::io::{LostCursor, ScheduleEffect, ScheduleOpened};
 use super::live::Live;
 use super::marks::{Poison, bound};
 use super::past_lives::PastLives;
+use super::requests::Requests;
 use super::settle::Case;
 use super::step::Step;
 use super::sweep::Sweep;
@@ -19,6 +20,7 @@ use super::trial::Trials;
 use super::version::Version;
 use crate::fate::{FateCounts, FateKind};
 use crate::job::FireCause;
+use crate::level;
 use crate::limits::{BATCH_BYTES_MAX, FIRES_PER_STEP_MAX};
 use crate::machine::Out;
 use crate::name::Name;
@@ -84,7 +86,8 @@ impl SchedulerShard {
             shard: facts.shard,
             bytes: BATCH_BYTES_MAX,
             is_full: false,
-            marks_drops: true,
+            // No edit is made here.
+            marks_drops: false,
             zone_version: &zone_version,
         };
         let (is_careful, is_marked) = (opened.is_careful, opened.is_marked);
@@ -93,11 +96,12 @@ impl SchedulerShard {
             facts,
             index: Index::default(),
             past: PastLives::default(),
+            requests: Requests::default(),
+            level: level::OLDEST,
             trials: Trials::default(),
             zone_version: Arc::clone(&zone_version),
             creations: 0,
             is_full: false,
-            marks_drops: true,
             sweep: Sweep::new(now.mono),
             last: now,
         };

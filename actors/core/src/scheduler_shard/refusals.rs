@@ -102,6 +102,13 @@ pub(super) fn backfill_stale() -> Refusal {
     Refusal::new(RefusalKind::Conflict, "backfill_range_changed", detail, "try again")
 }
 
+/// Jobs say it in the same words, and a request's key is no other thing.
+pub(super) fn key_reused() -> Refusal {
+    let detail = "this idempotency key was used for another request about this schedule";
+    let hint = "Send the same request again, or use a new key.";
+    Refusal::new(RefusalKind::KeyReused, "idempotency_key_reused", detail, hint).at("idempotency_key")
+}
+
 pub(super) fn other_shard() -> Refusal {
     let detail = "the schedule belongs to another shard";
     Refusal::new(

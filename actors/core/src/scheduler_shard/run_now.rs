@@ -1,31 +1,30 @@
 //! Firing by hand: once, now, without moving the rule.
 //!
-//! Owns: the request numbers that make a repeated request harmless. Must never: touch the cursor's
-//! place or a fate.
+//! Owns: what such a request makes. Must never: touch the cursor's place or a fate, or fire twice for one
+//! request. Next: `requests.rs`.
 
 use super::SchedulerShard;
 use super::io::{FireNote, ScheduleReply};
 use super::live::Live;
 use super::refusals;
+use super::requests::{DIGEST_PURPOSE, Made, Request};
 use super::settle::{Case, fire};
 use super::step::Step;
 use super::version::Discriminator;
 use crate::fate::FateKind;
-use crate::ids::JobId;
+use crate::ids::{JobId, digest};
 use crate::job::FireCause;
-use crate::limits::REQUESTS_KEPT_MAX;
 use crate::machine::ReplyTo;
 use crate::name::Name;
 use crate::refusal::Refusal;
-use crate::schedule::EditKind;
+use crate::schedule::{EditKind, RequestAnswer, RequestRow};
 use crate::time::StoreTime;
 
 impl SchedulerShard {
-    /// The job that a request makes or made: of its number and of this life of the name, so that a repeated
-    /// request names the same job, also when the schedule has forgotten the number.
+    /// The job that the version before made or makes of a request in this life of the name.
     pub fn run_now_id(&self, name: &(Name, Name), request: u64) -> Option<JobId> {
         let version = self.index.get(self.index.find(name)?)?.current()?;
-        Some(version.job_id(StoreTime(0), Discriminator::RunNow(request)))
+        Some(version.job_id(StoreTime(0), Discriminator::RunNow(request, StoreTime(0))))
     }
 
     pub(super) fn on_run_now(
@@ -33,11 +32,17 @@ impl SchedulerShard {
         step: &mut Step<'_>,
         reply: ReplyTo,
         name: &(Name, Name),
-        (request, made): (u64, Option<JobId>),
+        (number, seen, made): (u64, Option<Box<RequestRow>>, Option<JobId>),
     ) {
+        let request = Request {
+            number,
+            digest: digest(DIGEST_PURPOSE, &[b"run-now"]),
+            seen,
+            kept: self.request_kept(),
+        };
         let answer = self.find(name).and_then(|place| {
             let answer = self.index.with(place, |live| {
-                let answer = live.run_now(step, request, made);
+                let answer = live.run_now(step, &request, made);
                 live.flush(step);
                 answer
             });
@@ -48,18 +53,25 @@ impl SchedulerShard {
 }
 
 impl Live {
-    fn run_now(&mut self, step: &mut Step<'_>, request: u64, made: Option<JobId>) -> Result<ScheduleReply, Refusal> {
+    fn run_now(
+        &mut self,
+        step: &mut Step<'_>,
+        request: &Request,
+        made: Option<JobId>,
+    ) -> Result<ScheduleReply, Refusal> {
+        if let Some(answer) = request.answered(self.cursor.incarnation) {
+            return answer;
+        }
         let Some(version) = self.current() else {
             return Err(refusals::quarantined(
                 self.quarantined.as_deref().unwrap_or("its definition is missing"),
             ));
         };
-        let id = version.job_id(step.now.store, Discriminator::RunNow(request));
-        if self.has_seen(request) || made == Some(id) {
-            return Ok(ScheduleReply::Ran(id));
+        let earlier = version.job_id(StoreTime(0), Discriminator::RunNow(request.number, StoreTime(0)));
+        if self.has_seen(request.number) || made == Some(earlier) {
+            return Ok(ScheduleReply::Ran(earlier));
         }
         step.need_room()?;
-        self.remember(request);
         let case = Case {
             nominal: step.now.store,
             due: step.now.store,
@@ -67,7 +79,15 @@ impl Live {
         };
         let number = version.definition.version;
         self.record(step, EditKind::RunNow, (number, number), None);
-        let job = fire(step, &version, case, Discriminator::RunNow(request));
+        // No two entries of a life's history are of one instant, so no two run-nows name one job.
+        // The version before has one id for a key for ever.
+        let recorded_at = request.kept.and(self.recorded_at).unwrap_or(StoreTime(0));
+        let job = fire(step, &version, case, Discriminator::RunNow(request.number, recorded_at));
+        let made = Made {
+            backlogs: (self.cursor.backlog_next, 0),
+            jobs: vec![job],
+        };
+        self.remember(step, request, RequestAnswer::Ran(job), made);
         step.note(FireNote {
             name: (self.cursor.tenant.clone(), self.cursor.name.clone()),
             incarnation: self.cursor.incarnation,
@@ -80,18 +100,5 @@ impl Live {
             cause: Some(case.cause),
         });
         Ok(ScheduleReply::Ran(job))
-    }
-
-    /// Whether a request was carried out already.
-    pub(super) fn has_seen(&self, request: u64) -> bool {
-        self.cursor.requests.contains(&request)
-    }
-
-    /// Remembers a request, durably, among the newest.
-    pub(super) fn remember(&mut self, request: u64) {
-        self.cursor.requests.push(request);
-        let surplus = self.cursor.requests.len().saturating_sub(REQUESTS_KEPT_MAX);
-        self.cursor.requests.drain(..surplus);
-        self.dirty = true;
     }
 }

@@ -18,7 +18,7 @@ use crate::limits::{AUDIT_PAGE_MS, AUDIT_ROUND_MS, AUDIT_ROWS};
 use crate::name::Name;
 use crate::row::RowKey;
 use crate::schedule::{BacklogRow, ScheduleDefinition};
-use crate::time::{Monotonic, Span, StoreTime};
+use crate::time::{Monotonic, Now, Span, StoreTime};
 
 /// Where the walk is.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl SchedulerShard {
 
     /// When the next page is to be ordered; never while there is nothing to walk over.
     pub(super) fn sweep_at(&self) -> Option<Monotonic> {
-        let is_waiting = self.sweep.ordered.is_some() || self.past.is_waiting();
+        let is_waiting = self.sweep.ordered.is_some() || self.past.is_waiting() || self.requests.is_waiting();
         // In trials an audited page would be blamed on whoever is tried.
         let is_idle = is_waiting || self.is_trying() || (self.index.len() == 0 && self.past.is_empty());
         self.sweep.next_at.filter(|_| !is_idle)
@@ -93,14 +93,21 @@ impl SchedulerShard {
         });
     }
 
-    /// After the living the dead, then a pause.
+    /// After the living the dead, then what was asked for, then a pause.
     fn end_round(&mut self, step: &mut Step<'_>) {
-        if self.past.order(step) {
+        let has_requests = self.request_kept().is_some();
+        if self.past.order(step) || (has_requests && self.requests.order(step)) {
             return;
         }
         self.past.begin_round();
+        self.requests.begin_round();
         self.sweep.last = None;
         self.sweep.next_at = Some(step.now.mono + ROUND);
+    }
+
+    /// The next page after a pause.
+    pub(super) fn page_came(&mut self, now: Now) {
+        self.sweep.next_at = self.sweep.next_at.map(|_| now.mono + PAGE);
     }
 
     pub(super) fn on_fates_loaded(
@@ -113,7 +120,7 @@ impl SchedulerShard {
     ) {
         self.past.on_page(step, incarnation, &fates, is_end);
         let ordered = self.sweep.ordered.take().filter(|(life, _)| *life == incarnation);
-        self.sweep.next_at = self.sweep.next_at.map(|_| step.now.mono + PAGE);
+        self.page_came(step.now);
         let (Some((_, after)), Some(place)) = (ordered, self.index.find(name)) else {
             return;
         };

@@ -20,8 +20,8 @@ pub(super) struct Version {
 pub(super) enum Discriminator {
     /// The occurrence itself: it can make one job.
     Occurrence,
-    /// A run-now request.
-    RunNow(u64),
+    /// A run-now request, and the instant of its entry in the history: a key that is used anew makes another.
+    RunNow(u64, StoreTime),
     /// A backfill request that runs again what fired already.
     Rerun(u64),
 }
@@ -79,8 +79,7 @@ impl Version {
         let request = |word: &[u8], number: u64| [word, &number.to_be_bytes()].concat();
         let (nominal, discriminator) = match discriminator {
             Discriminator::Occurrence => (nominal, Vec::new()),
-            // Not of the instant: a repeated request must name the same job.
-            Discriminator::RunNow(number) => (StoreTime(0), request(b"run-now", number)),
+            Discriminator::RunNow(number, at) => (at, request(b"run-now", number)),
             Discriminator::Rerun(number) => (nominal, request(b"backfill", number)),
         };
         JobId::of_occurrence(

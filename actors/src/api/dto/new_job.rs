@@ -143,7 +143,11 @@ fn read_key(fields: &mut Fields, header: Option<&str>) -> Result<Option<Arc<str>
     }
 }
 
-fn check_header_key(key: &str) -> Result<(), Refusal> {
+/// Whether a key from the header has a key's length.
+///
+/// # Errors
+/// It has not.
+pub fn check_header_key(key: &str) -> Result<(), Refusal> {
     if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX {
         let detail = format!(
             "An idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes, not {}.",

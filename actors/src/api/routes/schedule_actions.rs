@@ -6,6 +6,7 @@ use super::jobs::{CreatedAnswer, key_header, odd_reply};
 use super::schedules::{call, full_name, schedule_not_found, shown};
 use super::walk::{after_row, key_cursor, no_cursor, read_key_cursor, walk};
 use crate::api::body::{JsonBody, answer, ok, with_header};
+use crate::api::dto::new_job::check_header_key;
 use crate::api::dto::schedule::{BackfillBody, read_backfill};
 use crate::api::dto::schedule_view::{self, BackfillAnswer, EditAnswer, FateAnswer, ScheduleAnswer};
 use crate::api::fields::invalid;
@@ -87,7 +88,10 @@ pub async fn resume(
 /// The number that makes a request safe to repeat: from its key, or fresh. Zero means "none" elsewhere.
 fn request_number(shared: &Shared, headers: &HeaderMap) -> Result<u64, Refusal> {
     let number = match key_header(headers)? {
-        Some(key) => hash64("schedule request", &[key.as_bytes()]),
+        Some(key) => {
+            check_header_key(key)?;
+            hash64("schedule request", &[key.as_bytes()])
+        }
         None => shared.gateway.draw() as u64,
     };
     Ok(number.max(1))
@@ -96,7 +100,8 @@ fn request_number(shared: &Shared, headers: &HeaderMap) -> Result<u64, Refusal> 
 /// Fires a schedule once now, without moving its rule.
 #[utoipa::path(post, path = "/v1/schedules/{name}/run-now", tag = "schedules",
     params(("name" = String, Path, description = "Its name."), ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat.")),
-    responses((status = 201, description = "The job that it made.", body = CreatedAnswer), (status = "default", description = "A problem.", body = Problem)))]
+    responses((status = 201, description = "The job that it made, or that the key had made before.", body = CreatedAnswer),
+        (status = 422, description = "The key was used for another request about this schedule.", body = Problem), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn run_now(
     State(shared): State<Arc<Shared>>,
     SchedulePath(name): SchedulePath,
@@ -124,7 +129,8 @@ pub async fn run_now(
 /// Makes up a past range, at the bounded rate of a backlog.
 #[utoipa::path(post, path = "/v1/schedules/{name}/backfill", tag = "schedules", request_body = BackfillBody,
     params(("name" = String, Path, description = "Its name."), ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat.")),
-    responses((status = 200, description = "What it makes, or would make.", body = BackfillAnswer), (status = "default", description = "A problem.", body = Problem)))]
+    responses((status = 200, description = "What it makes, or would make, or what the key had made before.", body = BackfillAnswer),
+        (status = 422, description = "The key was used for another request about this schedule.", body = Problem), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn backfill(
     State(shared): State<Arc<Shared>>,
     SchedulePath(name): SchedulePath,

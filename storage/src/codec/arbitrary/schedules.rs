@@ -2,12 +2,12 @@
 //!
 //! Owns: definitions, cursors, backlogs, edits and fate spans. Next: `../arbitrary.rs`.
 
-use super::{incarnation, name, span, spec, text, time};
+use super::{incarnation, job_id, name, span, spec, text, time};
 use fencepost_core::fate::{FATE_KINDS, FateCounts, FateSpan, Lateness};
 use fencepost_core::limits::EDIT_DROPS_MAX;
 use fencepost_core::schedule::{
     BackfillMark, BacklogRow, CursorRow, DroppedOccurrence, EditKind, EditRow, Exclusion, GapPolicy, KeptOccurrence,
-    MisfirePolicy, OverlapPolicy, PendingFate, Rule, ScheduleSpec,
+    MisfirePolicy, OverlapPolicy, PendingFate, RequestAnswer, RequestRow, Rule, ScheduleSpec,
 };
 use fencepost_core::time::Span;
 use proptest::collection::vec;
@@ -181,6 +181,35 @@ pub(super) fn backlog() -> BoxedStrategy<BacklogRow> {
                 backfill,
                 released,
                 open,
+            },
+        )
+        .boxed()
+}
+
+pub(super) fn request() -> BoxedStrategy<RequestRow> {
+    let backfill = (any::<[u64; 3]>(), vec(time(), 0..9)).prop_map(|(counts, instants)| RequestAnswer::Backfill {
+        count: counts[0],
+        instants,
+        already_fired: counts[1],
+        over_cap: counts[2],
+    });
+    (
+        (name(), name(), incarnation(), any::<u64>(), any::<[u8; 32]>()),
+        (time(), span(), any::<(u32, u32)>(), vec(job_id(), 0..5)),
+        prop_oneof![job_id().prop_map(RequestAnswer::Ran), backfill],
+    )
+        .prop_map(
+            |((tenant, name, incarnation, number, digest), (at, kept, backlogs, jobs), answer)| RequestRow {
+                tenant,
+                name,
+                incarnation,
+                number,
+                digest,
+                at,
+                kept,
+                answer,
+                backlogs,
+                jobs,
             },
         )
         .boxed()

@@ -3,21 +3,21 @@
 use super::world::*;
 use crate::fate::FateKind::*;
 use crate::job::FireCause;
-use crate::limits::{BACKFILL_COUNT_MAX, BACKFILL_SPANS_MAX, CATCH_UP_RATE_DEFAULT, REQUESTS_KEPT_MAX};
+use crate::limits::{BACKFILL_COUNT_MAX, BACKFILL_SPANS_MAX, CATCH_UP_RATE_DEFAULT};
 use crate::machine::ReplyTo;
 use crate::refusal::Refusal;
 use crate::scheduler_shard::io::{ScheduleInput, ScheduleReply};
 
-struct Asked {
-    from: i64,
-    to: i64,
-    cap: u32,
-    rerun: bool,
-    request: u64,
-    dry_run: bool,
+pub(super) struct Asked {
+    pub(super) from: i64,
+    pub(super) to: i64,
+    pub(super) cap: u32,
+    pub(super) rerun: bool,
+    pub(super) request: u64,
+    pub(super) dry_run: bool,
 }
 
-fn asked(from: i64, to: i64, request: u64) -> Asked {
+pub(super) fn asked(from: i64, to: i64, request: u64) -> Asked {
     Asked {
         from,
         to,
@@ -29,9 +29,9 @@ fn asked(from: i64, to: i64, request: u64) -> Asked {
 }
 
 /// (count, already fired, over cap), and the instants in seconds.
-type Answer = ((u64, u64, u64), Vec<i64>);
+pub(super) type Answer = ((u64, u64, u64), Vec<i64>);
 
-fn backfill(world: &mut World, asked: Asked) -> Result<Answer, Refusal> {
+pub(super) fn backfill(world: &mut World, asked: Asked) -> Result<Answer, Refusal> {
     let mut fates = world.closed("it");
     fates.retain(|span| span.to > at(asked.from) && span.from < at(asked.to));
     let input = ScheduleInput::Backfill {
@@ -42,6 +42,7 @@ fn backfill(world: &mut World, asked: Asked) -> Result<Answer, Refusal> {
         cap: asked.cap,
         rerun: asked.rerun,
         request: asked.request,
+        seen: None,
         dry_run: asked.dry_run,
         life: world.machine.incarnation_of(&name("it")),
         fates,
@@ -61,7 +62,7 @@ fn backfill(world: &mut World, asked: Asked) -> Result<Answer, Refusal> {
 }
 
 /// Minutely, paused over minutes 2 to 5, running again since.
-fn paused_over_four() -> World {
+pub(super) fn paused_over_four() -> World {
     let mut world = World::new(NOON);
     world.create("it", cron("* * * * *"));
     world.run(NOON + 90);
@@ -114,39 +115,6 @@ fn a_pending_backfill_is_not_made_twice() {
     world.run(NOON + 9 * MINUTE);
     assert_eq!(world.count("it", FiredLate), 4);
     world.audited("it");
-}
-
-#[test]
-fn a_repeated_request_does_nothing_more() {
-    let mut world = paused_over_four();
-    let rerun = || Asked {
-        rerun: true,
-        ..asked(NOON + 5 * MINUTE, NOON + 8 * MINUTE, 9)
-    };
-    assert_eq!(backfill(&mut world, rerun()).unwrap().0.0, 3);
-    world.run(NOON + 9 * MINUTE);
-    world.restart();
-    assert_eq!(backfill(&mut world, rerun()).unwrap().0.0, 0);
-    world.run(NOON + 10 * MINUTE);
-    assert_eq!(world.jobs.len(), 6 + 3);
-}
-
-#[test]
-fn f27_a_rerun_whose_request_was_forgotten_makes_no_id_again() {
-    let mut world = paused_over_four();
-    let rerun = || Asked {
-        rerun: true,
-        ..asked(NOON + 5 * MINUTE, NOON + 8 * MINUTE, 9)
-    };
-    assert_eq!(backfill(&mut world, rerun()).unwrap().0.0, 3);
-    world.run(NOON + 9 * MINUTE);
-    for request in 100..100 + REQUESTS_KEPT_MAX as u64 {
-        world.step(run_now("it", request)).unwrap().unwrap();
-    }
-    // The store would refuse a job that is there, and the shard would reload for ever.
-    assert_eq!(backfill(&mut world, rerun()).unwrap().0.0, 3);
-    world.run(NOON + 10 * MINUTE);
-    assert_eq!(world.jobs.len(), 6 + 3 + 3 + REQUESTS_KEPT_MAX);
 }
 
 #[test]
@@ -271,6 +239,7 @@ fn stale_fates_are_refused() {
         cap: 100,
         rerun: false,
         request: 2,
+        seen: None,
         dry_run: false,
         life: world.machine.incarnation_of(&name("it")),
         fates,
@@ -293,6 +262,7 @@ fn f27_fates_of_an_older_life_are_not_taken_for_those_of_the_new_one() {
         cap: 100,
         rerun: false,
         request: 2,
+        seen: None,
         dry_run: false,
         life,
         fates,

@@ -106,7 +106,7 @@ fn f25_a_dropped_instant_gets_its_fate_when_it_comes() {
 fn f25_where_rows_have_no_place_for_a_mark_a_drop_has_its_fate_ahead_of_its_time() {
     let mut world = World::new(NOON);
     world.create("it", cron("0 23 * * *"));
-    world.machine.set_marks_drops(false);
+    world.machine.set_level(1);
     drop_to(&mut world, cron("0 23 * * *"));
     assert!(world.cursor("it").dropped.is_empty());
     assert_eq!(world.cursor("it").nominal, at(NIGHT));
@@ -329,6 +329,7 @@ fn f25_a_backfill_makes_up_what_was_dropped_once_it_is_over() {
         cap: 10,
         rerun: false,
         request: 1,
+        seen: None,
         dry_run: false,
         life: world.machine.incarnation_of(&name("it")),
         fates: world.closed("it"),

@@ -3,12 +3,10 @@
 use super::world::*;
 use crate::fate::FateKind::*;
 use crate::job::FireCause;
-use crate::limits::REQUESTS_KEPT_MAX;
-use crate::machine::ReplyTo;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::row::Row;
 use crate::schedule::MisfirePolicy;
-use crate::scheduler_shard::io::{ScheduleInput, ScheduleReply};
+use crate::scheduler_shard::io::ScheduleReply;
 
 fn refused(answer: Option<Result<ScheduleReply, Refusal>>) -> (RefusalKind, &'static str) {
     let refusal = answer.unwrap().unwrap_err();
@@ -206,27 +204,4 @@ fn a_rule_with_no_occurrence_after_now_is_refused_at_creation() {
     let answer = world.try_create("past", cron("0 0 0 1 1 * 2020"), false);
     assert_eq!(refused(Some(answer)).1, "schedule_never_fires");
     assert!(world.rows.is_empty() && world.machine.is_empty());
-}
-
-#[test]
-fn f26_a_request_that_the_schedule_has_forgotten_names_its_stored_job() {
-    let mut world = World::new(NOON);
-    world.create("report", cron("0 * * * *"));
-    for request in 1..=REQUESTS_KEPT_MAX as u64 + 1 {
-        world.step(run_now("report", request)).unwrap().unwrap();
-    }
-    let made = world.machine.run_now_id(&name("report"), 1).unwrap();
-    assert!(world.ids.contains_key(&made) && !world.cursor("report").requests.contains(&1));
-    let jobs = world.jobs.len();
-    let again = ScheduleInput::RunNow {
-        reply: ReplyTo(1),
-        name: name("report"),
-        request: 1,
-        made: Some(made),
-    };
-    match world.step(again).unwrap().unwrap() {
-        ScheduleReply::Ran(id) => assert_eq!(id, made),
-        other => panic!("{other:?}"),
-    }
-    assert_eq!(world.jobs.len(), jobs, "the same job, not a second one under its id");
 }

@@ -130,6 +130,7 @@ pub fn run_now(text: &str, request: u64) -> ScheduleInput {
         reply: ReplyTo(1),
         name: name(text),
         request,
+        seen: None,
         made: None,
     }
 }

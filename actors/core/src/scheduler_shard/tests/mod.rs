@@ -14,6 +14,7 @@ mod missed;
 mod model;
 mod opening;
 mod random;
+mod requests;
 mod restoring;
 mod room;
 mod specs;

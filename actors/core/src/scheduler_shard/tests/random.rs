@@ -116,6 +116,7 @@ fn backfill(world: &World, deed: &Deed, request: u64) -> Option<ScheduleInput> {
         cap,
         rerun,
         request,
+        seen: None,
         dry_run: false,
         life: world.machine.incarnation_of(&name("it")),
         fates,

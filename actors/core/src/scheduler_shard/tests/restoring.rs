@@ -70,6 +70,7 @@ fn run_again(world: &mut World, text: &str, (from, to): (i64, i64)) {
         cap: 1_000,
         rerun: true,
         request: 7,
+        seen: None,
         dry_run: false,
         life: world.machine.incarnation_of(&name(text)),
         fates: world.closed(text),

@@ -86,6 +86,7 @@ fn on_a_full_disk_what_asks_for_a_new_row_is_refused_and_changes_nothing() {
         cap: 10,
         rerun: true,
         request: 3,
+        seen: None,
         dry_run: false,
         life: world.machine.incarnation_of(&name("report")),
         fates: Vec::new(),

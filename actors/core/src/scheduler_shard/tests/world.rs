@@ -6,6 +6,7 @@
 use crate::fate::{FateKind, FateSpan};
 use crate::ids::JobId;
 use crate::job::{FireCause, Origin};
+use crate::level;
 use crate::limits::AUDIT_PAGE_MS;
 use crate::machine::{Expect, Out, ReplyTo, Wake, Write};
 use crate::refusal::Refusal;
@@ -30,6 +31,8 @@ pub struct World {
     pub jobs: Vec<Fire>,
     pub ids: BTreeMap<JobId, usize>,
     pub notes: Vec<FireNote>,
+    /// Of jobs that are stored: when they ended.
+    pub ends: BTreeMap<JobId, Option<StoreTime>>,
     /// What the auditor found.
     pub faults: Vec<AuditFault>,
     /// What the shell would hand in next, for trials.
@@ -51,6 +54,7 @@ impl World {
             doubt: false,
         };
         let mut machine = SchedulerShard::open(facts(1), ScheduleOpened::default(), now, &mut Out::default()).unwrap();
+        machine.set_level(level::NEWEST);
         machine.stop_sweep();
         World {
             rows: BTreeMap::new(),
@@ -60,6 +64,7 @@ impl World {
             jobs: Vec::new(),
             ids: BTreeMap::new(),
             notes: Vec::new(),
+            ends: BTreeMap::new(),
             faults: Vec::new(),
             orders: Vec::new(),
             ordered: None,
@@ -79,6 +84,7 @@ impl World {
 
     /// One step; answers the reply, if there was one.
     pub fn step(&mut self, input: ScheduleInput) -> Option<Result<ScheduleReply, Refusal>> {
+        let input = self.look(input);
         let (mut out, mut fires) = (Out::default(), Vec::new());
         self.machine.step(self.now, input, &mut out, &mut fires);
         if self.is_checked {
@@ -108,6 +114,7 @@ impl World {
             let before = self.ids.insert(fire.id, self.jobs.len());
             assert!(before.is_none(), "occurrence made two jobs: {fire:?}");
             assert!(fire.due_at <= self.now.store, "fired early: {fire:?}");
+            self.ends.insert(fire.id, None);
             self.jobs.push(fire);
         }
         let mut reply = None;
@@ -116,7 +123,7 @@ impl World {
                 ScheduleEffect::Reply(_, answer) => reply = Some(answer),
                 ScheduleEffect::Note(note) => self.notes.push(note),
                 ScheduleEffect::AuditFault { fault, .. } => self.faults.push(fault),
-                ScheduleEffect::LoadFates { .. } => self.ordered = Some(effect),
+                ScheduleEffect::LoadFates { .. } | ScheduleEffect::LoadRequests { .. } => self.ordered = Some(effect),
                 ScheduleEffect::AskTrialTurn => self.orders.push(ScheduleInput::TrialTurn),
                 ScheduleEffect::TrialMarked => self.orders.push(ScheduleInput::TrialMarked),
                 ScheduleEffect::EndTrialTurn => {}
@@ -177,14 +184,15 @@ impl World {
     }
 
     fn page(&mut self) -> Option<ScheduleInput> {
-        let Some(ScheduleEffect::LoadFates {
-            name,
-            incarnation,
-            after,
-            limit,
-        }) = self.ordered.take()
-        else {
-            return None;
+        let (name, incarnation, after, limit) = match self.ordered.take()? {
+            ScheduleEffect::LoadFates {
+                name,
+                incarnation,
+                after,
+                limit,
+            } => (name, incarnation, after, limit),
+            ScheduleEffect::LoadRequests { from, limit } => return Some(self.requests_page(from, limit)),
+            _ => return None,
         };
         let mine = self.rows.values().filter_map(|row| match row {
             Row::Fate(row) if row.name == name.1 && row.incarnation == incarnation => Some(row.span.clone()),
@@ -211,6 +219,7 @@ impl World {
         self.epoch += 1;
         let mut out = Out::default();
         self.machine = SchedulerShard::open(facts(self.epoch), self.opened(), self.now, &mut out).unwrap();
+        self.machine.set_level(level::NEWEST);
         self.machine.check();
         self.commit(out, Vec::new());
     }
