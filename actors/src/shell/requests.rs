@@ -102,7 +102,7 @@ async fn read_ends(store: &SharedStore, read: &mut PageRead) -> Result<BTreeMap<
     while let Some(rest) = keys.get(at..).filter(|rest| !rest.is_empty()) {
         let part = read_rows_within(store, rest, SCAN_BYTES_MAX).await?;
         at += part.count;
-        ends.extend(part.rows.iter().filter_map(|(_, row)| {
+        ends.extend(part.rows.values().filter_map(|row| {
             let Row::Job(job) = row.as_ref()? else { return None };
             Some((job.id, job.ended_at))
         }));

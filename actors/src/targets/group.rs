@@ -57,6 +57,8 @@ fn stat(pid: Pid) -> Option<String> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command};

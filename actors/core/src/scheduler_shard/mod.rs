@@ -173,19 +173,27 @@ impl SchedulerShard {
                 };
                 self.on_backfill(step, reply, &name, asked);
             }
+            loaded @ (ScheduleInput::FatesLoaded { .. } | ScheduleInput::RequestsLoaded { .. }) => {
+                self.on_loaded(step, loaded);
+            }
+            ScheduleInput::TrialTurn => self.on_trial_turn(step),
+            ScheduleInput::TrialMarked => self.on_trial_marked(step),
+            ScheduleInput::Leaving => self.on_leaving(),
+            ScheduleInput::Tick => {}
+        }
+    }
+
+    /// Rows that were asked for; nothing else is handed in here.
+    fn on_loaded(&mut self, step: &mut Step<'_>, loaded: ScheduleInput) {
+        match loaded {
             ScheduleInput::FatesLoaded {
                 name,
                 incarnation,
                 fates,
                 is_end,
-            } => {
-                self.on_fates_loaded(step, &name, incarnation, fates, is_end);
-            }
+            } => self.on_fates_loaded(step, &name, incarnation, fates, is_end),
             ScheduleInput::RequestsLoaded { requests, next } => self.on_requests_loaded(step, requests, next),
-            ScheduleInput::TrialTurn => self.on_trial_turn(step),
-            ScheduleInput::TrialMarked => self.on_trial_marked(step),
-            ScheduleInput::Leaving => self.on_leaving(),
-            ScheduleInput::Tick => {}
+            _ => {}
         }
     }
 
