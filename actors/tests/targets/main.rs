@@ -5,6 +5,7 @@
 #![cfg(not(madsim))]
 
 mod command;
+#[cfg(target_os = "linux")]
 mod escapes;
 mod guarded;
 mod http;

@@ -61,6 +61,32 @@ pub struct Seen {
     pub lowered: Option<(u64, StoreTime)>,
     /// Stretches of store time that came twice.
     pub again: Vec<Again>,
+    /// How store time ran beside the run's own, noted where it ran otherwise by more than `LAG_NOTED`.
+    pub lags: Vec<Lag>,
+}
+
+/// What is no pace of a clock but its reading.
+const LAG_NOTED: i64 = 1_000;
+
+/// How far store time was behind the run's own when it was stated, in microseconds; only differences count.
+#[derive(Clone, Copy, Debug)]
+pub struct Lag {
+    /// What was stated.
+    pub time: i64,
+    /// The run's own time less that.
+    pub behind: i64,
+}
+
+impl Seen {
+    /// By how much more time may have passed than store time did, between these two instants of it.
+    pub fn passed_unstated(&self, one: i64, other: i64) -> i64 {
+        let between = one.min(other) - LAG_NOTED..=one.max(other) + LAG_NOTED;
+        let noted = self.lags.iter().filter(|lag| between.contains(&lag.time));
+        let (least, most) = noted.fold((i64::MAX, i64::MIN), |(least, most), lag| {
+            (least.min(lag.behind), most.max(lag.behind))
+        });
+        if least > most { 0 } else { most - least + 2 * LAG_NOTED }
+    }
 }
 
 /// Store time was stated, and then less: its machine died, which forgets what it had stated beyond its last commit
@@ -225,11 +251,17 @@ impl History {
         });
     }
 
-    /// The store stated this.
-    pub fn stated(&self, time: i64) {
-        for again in self.lock().again.iter_mut().filter(|again| !again.is_over) {
+    /// The store stated this, at this moment of the run.
+    pub fn stated(&self, time: i64, at: u64) {
+        let mut seen = self.lock();
+        for again in seen.again.iter_mut().filter(|again| !again.is_over) {
             again.from = again.from.min(time);
             again.is_over = time >= again.to;
+        }
+        let behind = at.cast_signed() - time;
+        let is_new = |last: &Lag| last.behind.abs_diff(behind) > LAG_NOTED.unsigned_abs();
+        if seen.lags.last().is_none_or(is_new) {
+            seen.lags.push(Lag { time, behind });
         }
     }
 

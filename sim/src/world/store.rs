@@ -76,7 +76,7 @@ impl WatchedStore {
 
     fn mind_stated(&self, stated: Stated) {
         self.highest.fetch_max(stated.time.0, Ordering::SeqCst);
-        self.world.history.stated(stated.time.0);
+        self.world.history.stated(stated.time.0, self.world.sim.now());
     }
 
     /// What it stated may come again: its machine died, or its time was lowered.

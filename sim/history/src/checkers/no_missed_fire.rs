@@ -226,17 +226,24 @@ fn is_backfilled(evidence: &Evidence<'_>, name: &str, at: i64) -> bool {
     asked.any(|asked| asked.name == name && asked.from < at && at <= asked.to)
 }
 
-/// Whether the schedule may have been paused when an occurrence was due. What is cut off arrives late.
+/// Whether the schedule may have been paused when an occurrence was due. What is cut off arrives late. On a full disk
+/// a pause goes through though nothing due before it can fire: what waited for room is its own, too.
 fn is_held(evidence: &Evidence<'_>, name: &str, at: i64, jitter: i64) -> bool {
     let lies = evidence.setting.lies_max;
     let since = at - evidence.setting.starts_at;
+    let full = evidence.seen.disturbances.iter().filter(|one| one.kind == "full");
+    let waits = full.filter(|full| full.from.cast_signed() <= since + jitter + lies);
+    let room_at = waits
+        .map(|full| full.to)
+        .filter(|to| i64::try_from(*to).is_ok_and(|to| since <= to));
+    let room_at = room_at.max().map_or(since, |to| since.max(to.cast_signed()));
     evidence.seen.holds.iter().any(|hold| {
         let to = if evidence.setting.words_are_late {
             i64::MAX
         } else {
             hold.to.cast_signed()
         };
-        hold.name == name && hold.from.cast_signed() <= since + jitter + lies && since <= to.saturating_add(lies)
+        hold.name == name && hold.from.cast_signed() <= room_at + jitter + lies && since <= to.saturating_add(lies)
     })
 }
 
