@@ -15,7 +15,7 @@ pub(super) struct Group {
 impl Group {
     /// The group that this process leads now. `None` for numbers that no group of a command can have.
     pub(super) fn led_by(number: i32) -> Option<Group> {
-        let leader = Pid::from_raw(number).filter(|_| number > 1)?;
+        let leader = Some(number).filter(|number| *number > 1).and_then(Pid::from_raw)?;
         let started_at = started_at(leader);
         Some(Group { leader, started_at })
     }

@@ -4,6 +4,7 @@
 
 use crate::pace::{until, until_true};
 use crate::server::{Place, Server};
+use fencepost_core::level::NEWEST;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -49,9 +50,16 @@ fn a_folder_of_a_newer_version_is_refused_untouched() {
     let mut place = filled(false);
     let identity = place.data().join("IDENTITY");
     let text = std::fs::read_to_string(&identity).unwrap();
-    std::fs::write(&identity, text.replace("fencepost-store 1", "fencepost-store 2")).unwrap();
+    let says = |format: u16| format!("fencepost-store {format}");
+    let newer = NEWEST + 1;
+    assert!(text.contains(&says(NEWEST)), "{text}");
+    std::fs::write(&identity, text.replace(&says(NEWEST), &says(newer))).unwrap();
     let said = refused(&mut place);
-    for word in ["store_newer", "has format 2", "start the version that wrote it"] {
+    for word in [
+        "store_newer",
+        &format!("has format {newer}"),
+        "start the version that wrote it",
+    ] {
         assert!(said.contains(word), "{word}: {said}");
     }
     std::fs::write(&identity, text).unwrap();
