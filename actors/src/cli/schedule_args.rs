@@ -19,13 +19,13 @@ pub struct ScheduleArgs {
     /// One instant of the interval; its creation by default.
     #[arg(long, value_name = "RFC3339", help_heading = "Rule")]
     pub anchor: Option<String>,
-    /// Once, at this instant; a past one is due at once.
+    /// Once, at this instant; of a new schedule, a past one is due at once.
     #[arg(long, value_name = "RFC3339", conflicts_with_all = ["cron", "every"], help_heading = "Rule")]
     pub at: Option<String>,
     /// Once, at this local time in --tz.
     #[arg(long, value_name = "LOCAL", conflicts_with_all = ["cron", "every", "at"], help_heading = "Rule")]
     pub at_local: Option<String>,
-    /// IANA zone of the rule; UTC when it is not named.
+    /// IANA zone of the rule; UTC when a new schedule does not name it.
     #[arg(long, value_name = "ZONE", help_heading = "Rule")]
     pub tz: Option<String>,
     /// Local times that do not exist.

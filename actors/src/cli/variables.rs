@@ -11,7 +11,7 @@ use std::ffi::OsString;
 pub const CLIENT_VARIABLES: &[(&str, &str)] = &[
     (
         "FENCEPOST_SERVER",
-        "where the server listens, as `--server`; a server's own `FENCEPOST_LISTEN` is not read",
+        "where the server listens, as `--server`; a server's own `FENCEPOST_LISTEN` is read by `doctor` alone",
     ),
     (
         "FENCEPOST_TOKEN",
