@@ -35,9 +35,8 @@ use tokio::sync::watch;
 
 pub const ROLES: &str = "scheduler,worker,gateway,coordinator";
 
-/// A store process below a folder, with a shard lease of one second, and its address; under a certificate or by the
-/// secret that it makes.
-pub fn store_on(folder: &Path, listen: SocketAddr, is_secured: bool) -> (Server, SocketAddr) {
+/// The command of a store process below a folder, with a shard lease of one second.
+pub fn store_command(folder: &Path, listen: SocketAddr) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
     command.args([
         "serve",
@@ -50,6 +49,12 @@ pub fn store_on(folder: &Path, listen: SocketAddr, is_secured: bool) -> (Server,
         "--mesh-listen",
     ]);
     command.arg(listen.to_string()).arg("--data").arg(folder.join("store"));
+    command
+}
+
+/// A store process of this command, and its address; under a certificate or by the secret that it makes.
+pub fn store_on(folder: &Path, listen: SocketAddr, is_secured: bool) -> (Server, SocketAddr) {
+    let mut command = store_command(folder, listen);
     if is_secured {
         command.args(secured(folder, "store", "store"));
     }

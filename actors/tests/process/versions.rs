@@ -8,7 +8,7 @@ use crate::api::Api;
 use crate::pace::{until, until_true};
 use crate::server::{Place, Server};
 use crate::sink::{Guarded, Say, Sink};
-use crate::split::ROLES;
+use crate::split::{ROLES, store_command};
 use fencepost::guard::Answer;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,24 +17,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-fn store_command(folder: &Path, listen: SocketAddr, is_older: bool) -> Command {
+fn store_of(folder: &Path, listen: SocketAddr, is_older: bool) -> Command {
     let switches = folder.join(format!("switches-{is_older}"));
     std::fs::create_dir_all(&switches).unwrap();
     if is_older {
         std::fs::write(switches.join("older"), "").unwrap();
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
-    command.args([
-        "serve",
-        "--roles",
-        "store",
-        "--log-level",
-        "warn",
-        "--shard-lease",
-        "1s",
-    ]);
-    command.arg("--mesh-listen").arg(listen.to_string());
-    command.arg("--data").arg(folder.join("store"));
+    let mut command = store_command(folder, listen);
     command.env("FENCEPOST_TEST_SWITCHES", switches);
     command
 }
@@ -52,7 +41,7 @@ struct Cell {
 impl Cell {
     fn start(is_older: bool) -> Cell {
         let folder = tempfile::tempdir().unwrap();
-        let command = store_command(folder.path(), "127.0.0.1:0".parse().unwrap(), is_older);
+        let command = store_of(folder.path(), "127.0.0.1:0".parse().unwrap(), is_older);
         let (store, at) = Server::start_store(command, folder.path().join("store-said"));
         let applied: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
         let (guarded, effects) = (Guarded::new(), applied.clone());
@@ -76,7 +65,7 @@ impl Cell {
     fn hand_store_to(&mut self, is_older: bool) {
         let mut store = self.store.take().unwrap();
         assert_eq!(store.stop(), Some(0), "{}", store.said());
-        let command = store_command(self.folder.path(), self.at, is_older);
+        let command = store_of(self.folder.path(), self.at, is_older);
         let (store, _) = Server::start_store(command, self.folder.path().join("store-said"));
         self.store = Some(store);
     }
@@ -248,7 +237,7 @@ fn the_version_before_is_refused(mut cell: Cell, (mut place_a, mut server_a): (P
     assert_eq!(store.stop(), Some(0), "{}", store.said());
     let folder = cell.folder.path();
     let before = files(&folder.join("store"));
-    let refused = store_command(folder, cell.at, true).output().unwrap();
+    let refused = store_of(folder, cell.at, true).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(said.contains("(store_newer)"), "{said}");
     assert_eq!(files(&folder.join("store")), before, "nothing was written");
