@@ -51,6 +51,29 @@ pub fn check_decisions(files: &[SourceFile]) -> Vec<Violation> {
             found.push(Violation::new(&file.path, 1, "is not in docs/decisions/README.md"));
         }
     }
+    found.extend(check_replacements(files));
+    found
+}
+
+/// A decision that replaces another, in part or whole, says so, and the other one's status names it.
+fn check_replacements(files: &[SourceFile]) -> Vec<Violation> {
+    let status = |file: &SourceFile| {
+        let paragraph = file.text.split("\n\n").find(|part| part.starts_with("Status:"));
+        paragraph.unwrap_or_default().to_owned()
+    };
+    let decision = |file: &&SourceFile| file.path.starts_with("docs/decisions/");
+    let mut found = Vec::new();
+    for file in files.iter().filter(decision) {
+        for (_, link) in links(&status(file)) {
+            let other = files.iter().filter(decision).find(|other| other.path.ends_with(&format!("/{link}")));
+            let is_named = other.is_some_and(|other| {
+                links(&status(other)).iter().any(|(_, back)| file.path.ends_with(&format!("/{back}")))
+            });
+            if !is_named {
+                found.push(Violation::new(&file.path, 3, format!("the status of `{link}` does not name it")));
+            }
+        }
+    }
     found
 }
 
@@ -151,4 +174,17 @@ fn a_decision_without_number_or_line_is_found() {
     assert_eq!(check_decisions(&files("0002-b.md")), []);
     assert_eq!(check_decisions(&files("0001-b.md")).len(), 2);
     assert_eq!(check_decisions(&files("b.md")).len(), 2);
+}
+
+#[test]
+fn a_decision_that_is_replaced_and_does_not_say_so_is_found() {
+    let files = |status: &str| {
+        [
+            SourceFile::new("docs/decisions/README.md", "[1](0001-a.md) [2](0002-b.md)"),
+            SourceFile::new("docs/decisions/0001-a.md", &format!("# 1\n\nStatus: {status}\n\nText\n")),
+            SourceFile::new("docs/decisions/0002-b.md", "# 2\n\nStatus: accepted, replaces [1](0001-a.md)\n"),
+        ]
+    };
+    assert_eq!(check_decisions(&files("replaced by [2](0002-b.md)")), []);
+    assert_eq!(check_decisions(&files("accepted")).len(), 1);
 }
