@@ -73,7 +73,13 @@ impl CronField {
     pub(super) fn star(self) -> (u16, u16) {
         match self {
             Self::DayOfWeek => (0, 6),
-            _ => self.range(),
+            Self::Expression
+            | Self::Second
+            | Self::Minute
+            | Self::Hour
+            | Self::DayOfMonth
+            | Self::Month
+            | Self::Year => self.range(),
         }
     }
 
@@ -82,7 +88,7 @@ impl CronField {
         match self {
             Self::Expression | Self::Year => None,
             Self::DayOfMonth => Some((1, 28)),
-            _ => Some(self.star()),
+            Self::Second | Self::Minute | Self::Hour | Self::Month | Self::DayOfWeek => Some(self.star()),
         }
     }
 

@@ -102,7 +102,12 @@ impl Place {
             CronField::DayOfWeek => {
                 format!("use {low} to {high}, or SUN to SAT as a whole word; 0 and 7 are Sunday")
             }
-            _ => format!("use a number from {low} to {high}"),
+            CronField::Expression
+            | CronField::Second
+            | CronField::Minute
+            | CronField::Hour
+            | CronField::DayOfMonth
+            | CronField::Year => format!("use a number from {low} to {high}"),
         }
     }
 }
@@ -122,7 +127,12 @@ pub(super) fn parse(field: CronField, token: &Token, seed: HashSeed) -> Result<F
         match field {
             CronField::DayOfMonth => day_of_month(place, item_text, &mut values)?,
             CronField::DayOfWeek => day_of_week(place, item_text, &mut values)?,
-            _ => plain(place, item_text, &mut values)?,
+            CronField::Expression
+            | CronField::Second
+            | CronField::Minute
+            | CronField::Hour
+            | CronField::Month
+            | CronField::Year => plain(place, item_text, &mut values)?,
         }
         if index > 0 {
             values.plain.push(',');
@@ -191,6 +201,15 @@ fn plain(place: Place, item: &str, values: &mut FieldValues) -> Result<(), CronE
 }
 
 fn range(place: Place, body: &str, left: &str, right: &str) -> Result<(u16, u16), CronError> {
+    if left.is_empty() || right.is_empty() {
+        let message = format!(": {body} is neither a value nor a range");
+        let (low, high) = place.field.range();
+        let hint = format!(
+            "{}; a range has both ends, and no number is negative",
+            place.value_hint(low, high)
+        );
+        return Err(place.refuse(CronErrorKind::Value, message, hint));
+    }
     let first = place.value(left)?;
     let sunday_last = place.field == CronField::DayOfWeek && right == "SUN";
     let last = if sunday_last { 7 } else { place.value(right)? };
