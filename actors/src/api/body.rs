@@ -41,6 +41,27 @@ impl FromRequest<Arc<Shared>> for JsonBody {
     }
 }
 
+/// The body of a request that has none: what somebody put into it (an idempotency key, say) would be read by nobody.
+#[derive(Debug)]
+pub struct NoBody;
+
+impl FromRequest<Arc<Shared>> for NoBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<NoBody, Problem> {
+        let limits = &shared.limits;
+        let bytes = read_body(request.into_body(), limits.body_bytes_max, limits.body).await?;
+        match bytes.trim_ascii() {
+            b"" | b"{}" | b"null" => Ok(NoBody),
+            _ => {
+                let hint = "Leave it out; an idempotency key goes into the header Idempotency-Key.";
+                let detail = "This request has no body; what is in it would not be read.";
+                Err(Problem::http(400, "body_unexpected", detail, hint))
+            }
+        }
+    }
+}
+
 /// A JSON answer.
 pub fn answer<T: Serialize>(status: StatusCode, value: &T) -> Response {
     let mut response = match serde_json::to_vec(value) {

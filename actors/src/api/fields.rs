@@ -47,6 +47,17 @@ impl Fields {
         }
     }
 
+    /// The same, once all names are known ones: a mistyped name is told as one, and not as a field that is missing.
+    ///
+    /// # Errors
+    /// A field that nobody will ask for.
+    pub fn only(self, known: &[&'static str]) -> Result<Fields, Refusal> {
+        match self.items.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            Some((unknown, _)) => Err(self.unknown(unknown, known)),
+            None => Ok(self),
+        }
+    }
+
     /// The full name of a field.
     pub fn name_of(&self, field: &str) -> String {
         if self.path.is_empty() {
@@ -307,12 +318,16 @@ impl Fields {
         let Some((unknown, _)) = self.items.first() else {
             return Ok(());
         };
-        let near = self.asked.iter().find(|known| alike(known, unknown));
+        Err(self.unknown(unknown, &self.asked))
+    }
+
+    fn unknown(&self, unknown: &str, known: &[&str]) -> Refusal {
+        let near = known.iter().find(|known| alike(known, unknown));
         let hint = match near {
             Some(known) => format!("Did you mean \"{known}\"?"),
-            None => format!("Known here: {}.", self.asked.join(", ")),
+            None => format!("Known here: {}.", known.join(", ")),
         };
-        Err(self.refuse(&printable(unknown), "field_unknown", "This field is not known.", hint))
+        self.refuse(&printable(unknown), "field_unknown", "This field is not known.", hint)
     }
 }
 

@@ -254,6 +254,13 @@ const SCHEDULE_CASES: &[Case] = &[
     ),
     (r#""name":"a","every":"1s","paused":"no""#, "field_type", "paused"),
     (r#""name":"a","every":"1s","evry":"1s""#, "field_unknown", "evry"),
+    // A name that is not known comes before one that is missing because of it.
+    (r#""name":"a","evry":"1s""#, "field_unknown", "evry"),
+    (
+        r#""name":"a","definition":{"every":"1s"}"#,
+        "field_unknown",
+        "definition",
+    ),
 ];
 
 async fn check(world: &World, path: &str, body: &str, code: &str, field: &str) {
@@ -294,6 +301,8 @@ fn wrong_fields_of_a_job_are_named_and_nothing_is_made() {
             assert_eq!(item["code"], *code, "{prefixed}");
             assert_eq!(item["field"], format!("jobs[0].{field}"), "{prefixed}");
         }
+        check(&world, "/v1/jobs", r#"{"tagret":{}}"#, "field_unknown", "tagret").await;
+        check(&world, "/v1/jobs:batch", r#"{"job":[{}]}"#, "field_unknown", "job").await;
         for (body, code, field) in TARGET_CASES.iter().chain(BODY_CASES) {
             check(&world, "/v1/jobs", body, code, field).await;
         }
@@ -397,6 +406,7 @@ fn wrong_parameters_ids_and_names_are_named() {
         for path in ["/cancel", "/retry"] {
             let reply = world.send("POST", &format!("/v1/jobs/{zero}{path}"), &[], None).await;
             assert_eq!(reply.problem(), (404, "job_not_found".into()), "{path}");
+            assert_eq!(reply.field(), "id", "{path}");
         }
         for path in ["/pause", "/resume", "/run-now"] {
             let reply = world
@@ -404,5 +414,27 @@ fn wrong_parameters_ids_and_names_are_named() {
                 .await;
             assert_eq!(reply.problem(), (404, "schedule_not_found".into()), "{path}");
         }
+    });
+}
+
+#[test]
+fn a_body_that_nobody_would_read_is_refused() {
+    run(async {
+        let world = World::new().await;
+        let made = format!("{{\"name\":\"a\",\"every\":\"1h\",\"job\":{{{JOB}}}}}");
+        assert_eq!(world.post("/v1/schedules", &made).await.status, 201);
+        let key = r#"{"idempotency_key":"k"}"#;
+        for path in ["run-now", "pause", "resume"] {
+            let path = format!("/v1/schedules/a/{path}");
+            check(&world, &path, key, "body_unexpected", "").await;
+            let empty = world.post(&path, "{}").await;
+            assert!(empty.status < 300, "{path}: {:?}", empty.body);
+        }
+        let list = world.get("/v1/jobs").await.json();
+        assert_eq!(
+            list["items"].as_array().unwrap().len(),
+            1,
+            "the one that {{}} asked for: {list}"
+        );
     });
 }

@@ -165,6 +165,10 @@ fn schedules_are_listed_by_status_target_queue_tag_and_name() {
             let reply = world.get(&format!("/v1/schedules?{query}")).await;
             assert_eq!((reply.status, reply.field().as_str()), (400, field), "{query}");
         }
+        let job = json!({ "target": { "type": "remote", "name": "resize" } });
+        let body = json!({ "name": "elsewhere", "every": "1h", "job": job });
+        assert_eq!(world.post("/v1/schedules", &body.to_string()).await.status, 201);
+        assert_eq!(names("&target=remote").await, ["elsewhere"]);
     });
 }
 

@@ -151,6 +151,7 @@ fn not_found(id: JobId) -> Refusal {
         format!("there is no job {id}"),
         "Check the id; finished jobs are kept for some days only.",
     )
+    .at("id")
 }
 
 fn wrong_state(code: &'static str, job: &Job, wanted: &str) -> Refusal {

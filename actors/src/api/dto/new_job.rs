@@ -91,6 +91,24 @@ impl Start {
     }
 }
 
+/// Every field of a job that is created.
+const FIELDS: &[&str] = &[
+    "idempotency_key",
+    "target",
+    "payload",
+    "payload_base64",
+    "queue",
+    "priority",
+    "tags",
+    "timeout",
+    "retry",
+    "delivery",
+    "expires_at",
+    "at",
+    "delay",
+    "grace",
+];
+
 /// Reads one job. `header` is the key from the `Idempotency-Key` header.
 ///
 /// # Errors
@@ -98,7 +116,7 @@ impl Start {
 pub fn read_new_job(json: Json, path: &str, header: Option<&str>, targets: &TargetsConfig) -> Result<NewJob, Refusal> {
     let mut body = Vec::new();
     json.feed(&["idempotency_key"], &mut body);
-    let mut fields = Fields::of(json, path)?;
+    let mut fields = Fields::of(json, path)?.only(FIELDS)?;
     let key = read_key(&mut fields, header)?;
     let spec = read_spec(&mut fields, targets)?;
     let start = read_start(&mut fields)?;
@@ -163,7 +181,7 @@ pub fn check_header_key(key: &str) -> Result<(), Refusal> {
 /// # Errors
 /// The list itself is wrong.
 pub fn read_batch(json: Json, targets: &TargetsConfig) -> Result<Vec<Result<NewJob, Refusal>>, Refusal> {
-    let mut fields = Fields::of(json, "")?;
+    let mut fields = Fields::of(json, "")?.only(&["jobs"])?;
     let jobs = fields.list("jobs", BATCH_JOBS_MAX)?;
     if jobs.is_empty() {
         return Err(fields.missing("jobs", &sentence("send 1 to 1,000 jobs")));

@@ -136,12 +136,36 @@ pub struct Backfill {
     pub dry_run: bool,
 }
 
+/// Every field of a schedule that is created; an edit names neither of the first two.
+const FIELDS: &[&str] = &[
+    "name",
+    "paused",
+    "cron",
+    "every",
+    "anchor",
+    "at",
+    "at_local",
+    "tz",
+    "gap",
+    "overlap",
+    "starts_at",
+    "ends_at",
+    "count",
+    "exclude",
+    "jitter",
+    "misfire",
+    "catch_up",
+    "tolerance",
+    "grace",
+    "job",
+];
+
 /// Reads the body of a creation.
 ///
 /// # Errors
 /// The first field that is wrong.
 pub fn read_new_schedule(json: Json, now: StoreTime, targets: &TargetsConfig) -> Result<NewSchedule, Refusal> {
-    let mut fields = Fields::of(json, "")?;
+    let mut fields = Fields::of(json, "")?.only(FIELDS)?;
     let name = fields.name("name")?;
     let name = name.ok_or_else(|| fields.missing("name", "Name the schedule, such as nightly-backup."))?;
     let paused = fields.flag("paused")?;
@@ -155,7 +179,8 @@ pub fn read_new_schedule(json: Json, now: StoreTime, targets: &TargetsConfig) ->
 /// # Errors
 /// The first field that is wrong.
 pub fn read_edit(json: Json, name: &Name, now: StoreTime, targets: &TargetsConfig) -> Result<ScheduleSpec, Refusal> {
-    let mut fields = Fields::of(json, "")?;
+    let of_definition = FIELDS.get(2..).unwrap_or_default();
+    let mut fields = Fields::of(json, "")?.only(of_definition)?;
     let spec = read_definition(&mut fields, name, now, targets)?;
     fields.end()?;
     Ok(spec)
@@ -298,7 +323,7 @@ fn read_misfire(fields: &mut Fields) -> Result<MisfirePolicy, Refusal> {
 /// # Errors
 /// The first field that is wrong.
 pub fn read_backfill(json: Json) -> Result<Backfill, Refusal> {
-    let mut fields = Fields::of(json, "")?;
+    let mut fields = Fields::of(json, "")?.only(&["from", "to", "cap", "rerun", "dry_run"])?;
     let hint = "Give the range in RFC 3339.";
     let from = fields.instant("from")?.ok_or_else(|| fields.missing("from", hint))?;
     let to = fields.instant("to")?.ok_or_else(|| fields.missing("to", hint))?;

@@ -180,6 +180,12 @@ fn refusal_of(target: &Target, problem: TargetProblem, place: &str) -> Refusal {
         "command_not_allowed" => "Start every node that takes requests or runs jobs with --allow-commands, or use dev.",
         "url_scheme" => "Begin the address with http:// or https://.",
         "url_port_not_allowed" => "Use 80, 443 or a port from 1024, and none of this server's own.",
+        "method_not_allowed" => "Use one of GET, POST, PUT, PATCH, DELETE and HEAD.",
+        "header_name" => {
+            "Write it in lower case, such as x-request-id; docs/guides/targets.md lists those that may be set."
+        }
+        "header_value" => "Leave out line ends and all that is not visible ASCII.",
+        "command_env" => "Give the variable another name, or leave the zero byte out.",
         "command_nul" => "Leave the zero byte out of the command.",
         "command_argv_count" => "Give the program and its arguments, within the bound that docs/limits.md names.",
         _ => "Correct this part of the target.",

@@ -3,7 +3,7 @@
 //! Owns: the way from a request to shards and back. Must never: decide about a job. Next: `dto/new_job.rs`,
 //! `gateway.rs`.
 
-use crate::api::body::{JsonBody, answer, ok, with_header};
+use crate::api::body::{JsonBody, NoBody, answer, ok, with_header};
 use crate::api::dto::job_view::{JobAnswer, state_word};
 use crate::api::dto::new_job::{BatchBody, NewJob, NewJobBody, read_batch, read_new_job};
 use crate::api::fields::{Fields, invalid};
@@ -331,6 +331,7 @@ pub async fn cancel_job(
     State(shared): State<Arc<Shared>>,
     JobPath(id): JobPath,
     params: Params,
+    NoBody: NoBody,
 ) -> Result<Response, Problem> {
     params.end()?;
     let ShardReply::Cancel(cancel) = call(&shared, id, ShardRequest::CancelJob(id)).await? else {
@@ -358,6 +359,7 @@ pub async fn retry_job(
     State(shared): State<Arc<Shared>>,
     JobPath(id): JobPath,
     params: Params,
+    NoBody: NoBody,
 ) -> Result<Response, Problem> {
     params.end()?;
     job_reply(call(&shared, id, ShardRequest::RetryDead(id)).await?)
@@ -379,7 +381,7 @@ pub async fn settle_job(
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
     params.end()?;
-    let mut fields = Fields::of(body, "")?;
+    let mut fields = Fields::of(body, "")?.only(&["verdict"])?;
     let hint = "Use succeeded, dead or retry.";
     let verdict = fields
         .word("verdict", VERDICTS)?

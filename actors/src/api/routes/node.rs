@@ -3,7 +3,7 @@
 //! Owns: what probes and `doctor` see. Must never: do more than ask. Next: `gateway.rs`.
 
 use super::walk::{after_row, key_cursor, read_key_cursor, walk};
-use crate::api::body::{answer, ok, with_header};
+use crate::api::body::{NoBody, answer, ok, with_header};
 use crate::api::handle::Shared;
 use crate::api::query::Params;
 use crate::api::text;
@@ -208,7 +208,11 @@ pub async fn facts(State(shared): State<Arc<Shared>>, params: Params) -> Result<
 /// the clock is not in doubt.
 #[utoipa::path(post, path = "/v1/clock/confirm", tag = "node",
     responses((status = 200, description = "The clock as it is now.", body = ClockAnswer), (status = "default", description = "A problem.", body = Problem)))]
-pub async fn confirm_clock(State(shared): State<Arc<Shared>>, params: Params) -> Result<Response, Problem> {
+pub async fn confirm_clock(
+    State(shared): State<Arc<Shared>>,
+    params: Params,
+    NoBody: NoBody,
+) -> Result<Response, Problem> {
     params.end()?;
     let was_in_doubt = shared.gateway.confirm_clock().await?;
     let facts = shared.gateway.facts().await?;

@@ -5,7 +5,7 @@
 use super::jobs::{CreatedAnswer, key_header, odd_reply};
 use super::schedules::{call, full_name, schedule_not_found, shown};
 use super::walk::{after_row, key_cursor, no_cursor, read_key_cursor, walk};
-use crate::api::body::{JsonBody, answer, ok, with_header};
+use crate::api::body::{JsonBody, NoBody, answer, ok, with_header};
 use crate::api::dto::new_job::check_header_key;
 use crate::api::dto::schedule::{BackfillBody, read_backfill};
 use crate::api::dto::schedule_view::{self, BackfillAnswer, EditAnswer, FateAnswer, ScheduleAnswer};
@@ -68,6 +68,7 @@ pub async fn pause(
     State(shared): State<Arc<Shared>>,
     SchedulePath(name): SchedulePath,
     params: Params,
+    NoBody: NoBody,
 ) -> Result<Response, Problem> {
     params.end()?;
     simple(&shared, name, ScheduleRequest::Pause).await
@@ -80,6 +81,7 @@ pub async fn resume(
     State(shared): State<Arc<Shared>>,
     SchedulePath(name): SchedulePath,
     params: Params,
+    NoBody: NoBody,
 ) -> Result<Response, Problem> {
     params.end()?;
     simple(&shared, name, ScheduleRequest::Resume).await
@@ -107,6 +109,7 @@ pub async fn run_now(
     SchedulePath(name): SchedulePath,
     headers: HeaderMap,
     params: Params,
+    NoBody: NoBody,
 ) -> Result<Response, Problem> {
     params.end()?;
     let request = request_number(&shared, &headers)?;

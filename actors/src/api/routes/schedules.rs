@@ -5,7 +5,7 @@
 
 use super::jobs::odd_reply;
 use super::walk::walk;
-use crate::api::body::{JsonBody, answer, ok, with_header};
+use crate::api::body::{JsonBody, NoBody, answer, ok, with_header};
 use crate::api::dto::job::fixed_name;
 use crate::api::dto::schedule::{NewScheduleBody, PENDINGS, ScheduleBody, read_edit, read_new_schedule};
 use crate::api::dto::schedule_view::{EditPreviewAnswer, ScheduleAnswer, pending_word, status};
@@ -152,13 +152,18 @@ const STATUSES: &[(&str, &str)] = &[
     ("finished", "finished"),
     ("quarantined", "quarantined"),
 ];
-const TARGETS: &[(&str, &str)] = &[("http", "http"), ("command", "command"), ("handler", "handler")];
+const TARGETS: &[(&str, &str)] = &[
+    ("http", "http"),
+    ("command", "command"),
+    ("handler", "handler"),
+    ("remote", "remote"),
+];
 
 /// Schedules, in an order that stays the same.
 #[utoipa::path(get, path = "/v1/schedules", tag = "schedules",
     params(("cursor" = Option<String>, Query, description = "`next` of the page before."), ("limit" = Option<u32>, Query, description = "1 to 1,000; 100."),
         ("status" = Option<String>, Query, description = "Some of active, paused, finished, quarantined; with commas."),
-        ("target" = Option<String>, Query, description = "Some of http, command, handler; with commas."),
+        ("target" = Option<String>, Query, description = "Some of http, command, handler, remote; with commas."),
         ("queue" = Option<String>, Query, description = "Whose jobs wait in this queue."), ("tag" = Option<String>, Query, description = "Whose jobs have this tag."),
         ("prefix" = Option<String>, Query, description = "Whose name begins so.")),
     responses((status = 200, description = "A page.", body = ScheduleList), (status = "default", description = "A problem.", body = Problem)))]
@@ -266,6 +271,7 @@ pub async fn delete_schedule(
     State(shared): State<Arc<Shared>>,
     SchedulePath(name): SchedulePath,
     params: Params,
+    NoBody: NoBody,
 ) -> Result<Response, Problem> {
     params.end()?;
     let shown = name.to_string();

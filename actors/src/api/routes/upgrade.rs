@@ -3,7 +3,7 @@
 //! Owns: how both are shown. Must never: judge (the node does). Next: `../../node/level.rs`,
 //! docs/guides/upgrade.md.
 
-use crate::api::body::ok;
+use crate::api::body::{NoBody, ok};
 use crate::api::handle::Shared;
 use crate::api::query::Params;
 use crate::gateway::LevelFacts;
@@ -61,7 +61,11 @@ pub async fn upgrade(State(shared): State<Arc<Shared>>, params: Params) -> Resul
 /// Refused while a node of an older version is there; changes nothing where the cell has that level.
 #[utoipa::path(post, path = "/v1/upgrade/finish", tag = "node",
     responses((status = 200, description = "The levels.", body = UpgradeAnswer), (status = "default", description = "A problem.", body = Problem)))]
-pub async fn finish_upgrade(State(shared): State<Arc<Shared>>, params: Params) -> Result<Response, Problem> {
+pub async fn finish_upgrade(
+    State(shared): State<Arc<Shared>>,
+    params: Params,
+    NoBody: NoBody,
+) -> Result<Response, Problem> {
     params.end()?;
     Ok(shown(shared.gateway.raise_level().await?))
 }
