@@ -32,6 +32,8 @@ pub enum Bug {
     FaultTakenForSuccess,
     /// "Not now" is told as a fault of the server.
     NotNowToldAsFault,
+    /// The row of a run-now is not found when it is sent again (F26).
+    RequestForgotten,
 }
 
 static PLANTED: AtomicU8 = AtomicU8::new(0);

@@ -108,6 +108,12 @@ const BUGS: &[Entry] = &[
         place: Place::Product(Bug::NotNowToldAsFault),
     },
     Entry {
+        name: "request-forgotten",
+        checker: "answers",
+        seeds_max: 20,
+        place: Place::Product(Bug::RequestForgotten),
+    },
+    Entry {
         name: "leaks-the-real-world",
         checker: "determinism",
         seeds_max: 1,

@@ -72,6 +72,30 @@ thread_local! {
     pub(crate) static UNSAID: std::cell::Cell<Option<Unsaid>> = const { std::cell::Cell::new(None) };
 }
 
+/// A rule of schedules that is broken, so that the tests of it can be seen to notice.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// What an edit dropped fires under the next rule that asks for it (F25).
+    DropLifted,
+    /// A missed set counts what an edit dropped in it (F25).
+    DropMissed,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Which one, in tests of this thread.
+    pub(crate) static BROKEN: std::cell::Cell<Option<Broken>> = const { std::cell::Cell::new(None) };
+}
+
+#[cfg(test)]
+impl Broken {
+    /// Whether it is this one.
+    pub(crate) fn is_planted(self) -> bool {
+        BROKEN.get() == Some(self)
+    }
+}
+
 #[cfg(test)]
 static INSTANT_HOOK: OnceLock<fn(crate::time::StoreTime)> = OnceLock::new();
 

@@ -183,6 +183,8 @@ impl Needs {
                 let made = known.run_now_id(&name, request);
                 let made = made.filter(|id| job_of(*id, known).is_some());
                 let seen = key.and_then(|key| known.row(&key).flatten()?.into_request());
+                #[cfg(madsim)]
+                let seen = seen.filter(|_| !crate::planted::is_planted(crate::planted::Bug::RequestForgotten));
                 ShardInput::Schedule(ScheduleInput::RunNow {
                     reply,
                     name,

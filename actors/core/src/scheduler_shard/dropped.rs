@@ -1,8 +1,8 @@
 //! What edits dropped ahead of its time: remembered by its instant until time is there (PROTOCOL F25).
 //!
 //! Owns: the marks in the cursor row, and the fate *withdrawn by edit*. A dropped instant stays in the line of
-//! occurrences and gets its fate when it comes, if the rule of that day asks for it; the cursor goes nowhere before. Must
-//! never: hold up a rule, or fire. Next: `edit.rs`, `live.rs`.
+//! occurrences and gets its fate when it comes, if the rule of that day asks for it; the cursor goes nowhere before.
+//! Must never: hold up a rule, or fire. Next: `edit.rs`, `live.rs`.
 
 use super::live::{Live, Planned};
 use super::refusals;
@@ -14,6 +14,8 @@ use super::version::Version;
 use crate::fate::FateKind;
 use crate::job::FireCause;
 use crate::limits::EDIT_DROPS_MAX;
+#[cfg(test)]
+use crate::planted::Broken;
 use crate::refusal::Refusal;
 use crate::schedule::DroppedOccurrence;
 use crate::time::{MICROS, Span, StoreTime};
@@ -31,6 +33,10 @@ fn asks_in_vain(table: &Timetable, at: StoreTime) -> bool {
 impl Live {
     /// Whether an edit dropped what is planned for this instant.
     pub(super) fn is_dropped(&self, nominal: StoreTime) -> bool {
+        #[cfg(test)]
+        if Broken::DropLifted.is_planted() {
+            return false;
+        }
         self.cursor.dropped.iter().any(|dropped| dropped.nominal == nominal)
     }
 
@@ -69,8 +75,8 @@ impl Live {
         self.dirty = true;
     }
 
-    /// Where rows have no place for a mark: the new rule gives what was dropped its fate ahead of its time, if it asks for
-    /// it next, and begins behind it.
+    /// Where rows have no place for a mark: the new rule gives what was dropped its fate ahead of its time, if it asks
+    /// for it next, and begins behind it.
     pub(super) fn withdraw_if_next(&mut self, step: &mut Step<'_>, nominal: StoreTime) {
         let next = self.planned_after(self.cursor.nominal);
         if next.is_some_and(|next| next.nominal == nominal) {
@@ -104,6 +110,10 @@ impl Live {
 
     /// What of a stretch from the cursor up to `to` was dropped and is asked for, the oldest first.
     pub(super) fn dropped_up_to(&self, version: &Version, to: StoreTime) -> Vec<StoreTime> {
+        #[cfg(test)]
+        if Broken::DropMissed.is_planted() {
+            return Vec::new();
+        }
         let instants = self.cursor.dropped.iter().map(|dropped| dropped.nominal);
         let is_within = |at: &StoreTime| *at > self.cursor.nominal && *at <= to;
         let within = instants.filter(is_within);

@@ -47,7 +47,7 @@ fn f25_an_edit_after_a_drop_reigns_from_itself_on() {
 }
 
 #[test]
-fn f25_every_second_after_a_drop_fires_every_second_but_that_one() {
+pub(super) fn f25_every_second_after_a_drop_fires_every_second_but_that_one() {
     for spec in [cron("0 23 * * *"), once(NIGHT)] {
         let mut world = dropped(spec);
         world.restart();
@@ -64,7 +64,7 @@ fn f25_every_second_after_a_drop_fires_every_second_but_that_one() {
 }
 
 #[test]
-fn f25_what_was_dropped_stays_dropped_where_a_later_rule_asks_for_it_next() {
+pub(super) fn f25_what_was_dropped_stays_dropped_where_a_later_rule_asks_for_it_next() {
     let mut world = dropped(cron("0 23 * * *"));
     edit_to(&mut world, cron("0 5,23 * * *"), PendingFate::Retime);
     drop_to(&mut world, cron("0 5,23 * * *"));
@@ -76,7 +76,7 @@ fn f25_what_was_dropped_stays_dropped_where_a_later_rule_asks_for_it_next() {
 }
 
 #[test]
-fn f25_what_a_dropped_one_shot_is_given_fires() {
+pub(super) fn f25_what_a_dropped_one_shot_is_given_fires() {
     for (time, fires) in [(NIGHT - HOUR, true), (NIGHT + HOUR, true), (NIGHT, false)] {
         let mut world = dropped(once(NIGHT));
         assert!(world.cursor("it").finished_at.is_none(), "its instant has not come");
@@ -103,7 +103,7 @@ fn f25_a_dropped_instant_gets_its_fate_when_it_comes() {
 
 /// Nothing that level 1 has no place for is written, and what is dropped does not fire.
 #[test]
-fn f25_where_rows_have_no_place_for_a_mark_a_drop_has_its_fate_ahead_of_its_time() {
+pub(super) fn f25_where_rows_have_no_place_for_a_mark_a_drop_has_its_fate_ahead_of_its_time() {
     let mut world = World::new(NOON);
     world.create("it", cron("0 23 * * *"));
     world.machine.set_level(1);
@@ -137,7 +137,7 @@ fn f25_a_view_and_a_dry_run_show_what_will_fire() {
 }
 
 #[test]
-fn f25_a_pause_over_a_dropped_instant_leaves_it_withdrawn() {
+pub(super) fn f25_a_pause_over_a_dropped_instant_leaves_it_withdrawn() {
     let mut world = dropped(cron("0 * * * *"));
     // 13:00 was dropped, and is over; 14:00 is dropped now.
     drop_to(&mut world, cron("0 * * * *"));
@@ -207,7 +207,7 @@ fn f25_a_kept_fire_behind_a_dropped_one_is_alone_in_its_span() {
 }
 
 #[test]
-fn f25_a_missed_set_leaves_out_what_was_dropped() {
+pub(super) fn f25_a_missed_set_leaves_out_what_was_dropped() {
     let policies = [
         (MisfirePolicy::Latest, vec![NIGHT + 60]),
         (MisfirePolicy::Coalesce, vec![NIGHT + 60]),

@@ -3,6 +3,7 @@
 
 mod backfill;
 mod bounds;
+mod broken;
 mod changes;
 mod clock;
 mod dropped;
