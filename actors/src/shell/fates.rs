@@ -7,7 +7,7 @@ use crate::shell::fetch::{PageRead, RowsRead, SharedStore, read_page, read_rows_
 use crate::shell::inbox::Waiting;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
-use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use actix::Context;
 use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::Incarnation;
 use fencepost_core::limits::{BACKFILL_FATES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX};
@@ -102,7 +102,6 @@ impl ShardActor {
         let Some(open) = self.open.as_mut() else { return };
         let fetch = open.overlay.begin_fetch();
         let store = self.parts.store.clone();
-        let life = self.life;
         let (end, request) = match &purpose {
             Purpose::Audit(_) => (StoreTime::MAX, Vec::new()),
             Purpose::Backfill(backfill) => (backfill.to, backfill.request.iter().cloned().collect()),
@@ -118,19 +117,10 @@ impl ShardActor {
                 fetch,
             })
         };
-        ctx.spawn(
-            reading
-                .into_actor(self)
-                .map(move |result: Result<Spans, StoreError>, shard, ctx| {
-                    if shard.life != life {
-                        return;
-                    }
-                    match result {
-                        Ok(spans) => shard.take_up_later(Waiting::Spans(Box::new(spans)), ctx),
-                        Err(error) => shard.on_store_error(error, ctx),
-                    }
-                }),
-        );
+        let hand_in = |shard: &mut ShardActor, spans, ctx: &mut Context<ShardActor>| {
+            shard.take_up_later(Waiting::Spans(Box::new(spans)), ctx);
+        };
+        self.read_aside(reading, hand_in, ctx);
     }
 
     pub(crate) fn on_fates(&mut self, mut spans: Spans, ctx: &mut Context<ShardActor>) {

@@ -4,14 +4,14 @@
 //! stamped batch has changed (PROTOCOL F4). Next: `needs.rs` (which rows an input needs), `fetch.rs`.
 
 use crate::gateway::{ScheduleRequest, ShardRequest};
-use crate::shell::fetch::{BadRow, read_rows_within};
+use crate::shell::fetch::{BadRow, RowsRead, read_rows_within};
 use crate::shell::inbox::Waiting;
 use crate::shell::messages::{Answering, FromWorker, row_unreadable};
 use crate::shell::needs::{Known, Needs, schedule_input};
 use crate::shell::open_shard::OpenShard;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
-use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use actix::Context;
 use fencepost_core::ids::{JobId, Token, WorkerId};
 use fencepost_core::lease_manager::io::LeaseInput;
 use fencepost_core::limits::{BATCH_BYTES_MAX, SCAN_BYTES_MAX};
@@ -134,35 +134,28 @@ impl ShardActor {
         }
         gathering.fetch.get_or_insert_with(|| open.overlay.begin_fetch());
         let store = self.parts.store.clone();
-        let life = self.life;
         let reading = async move {
             let read = read_rows_within(&store, &missing, SCAN_BYTES_MAX).await;
             read.map(|read| (read, missing))
         };
-        ctx.spawn(reading.into_actor(self).map(move |result, shard, ctx| {
-            if shard.life != life {
-                return;
-            }
-            match result {
-                Ok((read, asked)) => {
-                    let bad = read.bad;
-                    let unreadable = !bad.is_empty();
-                    shard.quarantine(bad);
-                    // Unreadable is not absent: no twin is made, no job is called unknown (F9).
-                    if let Some(reply) = gathering.needs.reply().filter(|_| unreadable) {
-                        return shard.refuse_unreadable(reply, gathering.fetch, ctx);
-                    }
-                    let rest = gathering
-                        .needs
-                        .take(read.rows, asked.get(read.count..), &mut gathering.fetched);
-                    shard.take_up_later(Waiting::Gathering(Box::new(gathering)), ctx);
-                    if let Some(rest) = rest {
-                        shard.gather(rest, ctx);
-                    }
+        let hand_in =
+            move |shard: &mut ShardActor, (read, asked): (RowsRead, Vec<RowKey>), ctx: &mut Context<ShardActor>| {
+                let bad = read.bad;
+                let unreadable = !bad.is_empty();
+                shard.quarantine(bad);
+                // Unreadable is not absent: no twin is made, no job is called unknown (F9).
+                if let Some(reply) = gathering.needs.reply().filter(|_| unreadable) {
+                    return shard.refuse_unreadable(reply, gathering.fetch, ctx);
                 }
-                Err(error) => shard.on_store_error(error, ctx),
-            }
-        }));
+                let rest = gathering
+                    .needs
+                    .take(read.rows, asked.get(read.count..), &mut gathering.fetched);
+                shard.take_up_later(Waiting::Gathering(Box::new(gathering)), ctx);
+                if let Some(rest) = rest {
+                    shard.gather(rest, ctx);
+                }
+            };
+        self.read_aside(reading, hand_in, ctx);
     }
 
     /// Nothing was done, whoever owns the shard: this needs no proof (`hosting.rs`).

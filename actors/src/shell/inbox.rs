@@ -1,8 +1,8 @@
 //! What waits for the store's time before a step: inputs, and rows that were read for one.
 //!
-//! Owns: their order. Rows are looked up when the step is made, not when they came: what was stepped
-//! meanwhile may have changed them (PROTOCOL F4). Must never: hand in what it has looked up before it
-//! waited. Next: `open_shard.rs`, `gather.rs`.
+//! Owns: their order, and reading for one beside the steps. Rows are looked up when the step is made, not when they
+//! came: what was stepped meanwhile may have changed them (PROTOCOL F4). Must never: hand in what it has looked up
+//! before it waited. Next: `open_shard.rs`, `gather.rs`.
 
 use crate::shell::fates::Spans;
 use crate::shell::gather::Gathering;
@@ -10,8 +10,9 @@ use crate::shell::requests::RequestsRead;
 use crate::shell::shard_actor::ShardActor;
 use crate::shell::sweep::Swept;
 use crate::shell::window::Page;
-use actix::Context;
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::shard::ShardInput;
+use fencepost_storage::store::StoreError;
 
 /// What a shard steps next, in its order.
 pub(crate) enum Waiting {
@@ -47,6 +48,25 @@ impl ShardActor {
         let Some(open) = self.open.as_mut() else { return };
         open.inbox.push_back(waiting);
         self.pump(ctx);
+    }
+
+    /// Reads beside the shard's steps; what was read is handed in if the shard lives the same life then.
+    pub(crate) fn read_aside<T: 'static>(
+        &mut self,
+        reading: impl Future<Output = Result<T, StoreError>> + 'static,
+        hand_in: impl FnOnce(&mut ShardActor, T, &mut Context<ShardActor>) + 'static,
+        ctx: &mut Context<ShardActor>,
+    ) {
+        let life = self.life;
+        ctx.spawn(reading.into_actor(self).map(move |read, shard, ctx| {
+            if shard.life != life {
+                return;
+            }
+            match read {
+                Ok(read) => hand_in(shard, read, ctx),
+                Err(error) => shard.on_store_error(error, ctx),
+            }
+        }));
     }
 
     /// Looks at the rows as they are now, and steps or reads on.

@@ -7,7 +7,7 @@ use crate::shell::fetch::{PageRead, SharedStore, read_page, read_rows_within};
 use crate::shell::inbox::Waiting;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
-use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use actix::Context;
 use fencepost_core::ids::JobId;
 use fencepost_core::limits::SCAN_BYTES_MAX;
 use fencepost_core::row::{Row, RowKey};
@@ -37,25 +37,15 @@ impl ShardActor {
         let Some(open) = self.open.as_mut() else { return };
         let fetch = open.overlay.begin_fetch();
         let store = self.parts.store.clone();
-        let life = self.life;
         let reading = async move {
             let mut read = read_page(&store, range, limit).await?;
             let ends = read_ends(&store, &mut read).await?;
             Ok(RequestsRead { read, ends, fetch })
         };
-        ctx.spawn(
-            reading
-                .into_actor(self)
-                .map(move |result: Result<RequestsRead, StoreError>, actor, ctx| {
-                    if actor.life != life {
-                        return;
-                    }
-                    match result {
-                        Ok(read) => actor.take_up_later(Waiting::Requests(Box::new(read)), ctx),
-                        Err(error) => actor.on_store_error(error, ctx),
-                    }
-                }),
-        );
+        let hand_in = |shard: &mut ShardActor, read, ctx: &mut Context<ShardActor>| {
+            shard.take_up_later(Waiting::Requests(Box::new(read)), ctx);
+        };
+        self.read_aside(reading, hand_in, ctx);
     }
 
     pub(crate) fn on_requests(&mut self, mut read: RequestsRead, ctx: &mut Context<ShardActor>) {

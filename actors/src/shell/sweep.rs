@@ -7,7 +7,7 @@ use crate::shell::fetch::{PageRead, SharedStore, read_all, read_page, read_rows}
 use crate::shell::inbox::Waiting;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
-use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use actix::Context;
 use fencepost_core::ids::{JobId, ShardId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::{LeaseInput, SweptJob};
@@ -37,25 +37,15 @@ impl ShardActor {
         let Some(open) = self.open.as_mut() else { return };
         let fetch = open.overlay.begin_fetch();
         let store = self.parts.store.clone();
-        let life = self.life;
         let reading = async move {
             let mut read = read_page(&store, range, limit).await?;
             let rows = read_related(&store, shard, &mut read).await?;
             Ok(Swept { read, rows, fetch })
         };
-        ctx.spawn(
-            reading
-                .into_actor(self)
-                .map(move |result: Result<Swept, StoreError>, actor, ctx| {
-                    if actor.life != life {
-                        return;
-                    }
-                    match result {
-                        Ok(swept) => actor.take_up_later(Waiting::Swept(Box::new(swept)), ctx),
-                        Err(error) => actor.on_store_error(error, ctx),
-                    }
-                }),
-        );
+        let hand_in = |shard: &mut ShardActor, swept, ctx: &mut Context<ShardActor>| {
+            shard.take_up_later(Waiting::Swept(Box::new(swept)), ctx);
+        };
+        self.read_aside(reading, hand_in, ctx);
     }
 
     pub(crate) fn on_swept(&mut self, mut swept: Swept, ctx: &mut Context<ShardActor>) {

@@ -7,7 +7,7 @@ use crate::shell::fetch::{PageRead, SharedStore, read_jobs_within, read_page};
 use crate::shell::inbox::Waiting;
 use crate::shell::overlay::FetchId;
 use crate::shell::shard_actor::ShardActor;
-use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use actix::Context;
 use fencepost_core::ids::JobId;
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::LeaseInput;
@@ -59,7 +59,6 @@ impl ShardActor {
         let Some(open) = self.open.as_mut() else { return };
         let fetch = open.overlay.begin_fetch();
         let store = self.parts.store.clone();
-        let life = self.life;
         let reading = async move {
             let mut read = read_page(&store, range.clone(), limit).await?;
             let jobs = read_page_jobs(&store, &mut read).await?;
@@ -71,19 +70,10 @@ impl ShardActor {
                 fetch,
             })
         };
-        ctx.spawn(
-            reading
-                .into_actor(self)
-                .map(move |result: Result<Page, StoreError>, shard, ctx| {
-                    if shard.life != life {
-                        return;
-                    }
-                    match result {
-                        Ok(page) => shard.take_up_later(Waiting::Page(Box::new(page)), ctx),
-                        Err(error) => shard.on_store_error(error, ctx),
-                    }
-                }),
-        );
+        let hand_in = |shard: &mut ShardActor, page, ctx: &mut Context<ShardActor>| {
+            shard.take_up_later(Waiting::Page(Box::new(page)), ctx);
+        };
+        self.read_aside(reading, hand_in, ctx);
     }
 
     /// Corrects the page by what was stamped since, fetches jobs that this brought in, steps.
@@ -121,34 +111,23 @@ impl ShardActor {
 
     fn fetch_missing(&mut self, mut page: Page, missing: Vec<JobId>, ctx: &mut Context<ShardActor>) {
         let store = self.parts.store.clone();
-        let life = self.life;
         let reading = async move {
             let mut bad = Vec::new();
-            let read = read_jobs_within(&store, &missing, &mut bad).await;
-            (missing, read, bad)
+            let (jobs, count) = read_jobs_within(&store, &missing, &mut bad).await?;
+            page.read.end_at(missing.get(count));
+            let read = missing.get(..count).unwrap_or(&missing);
+            // A place row whose job is not there names nothing that could run: leave it out.
+            page.read
+                .rows
+                .retain(|(_, row)| placed_id(row).is_none_or(|id| jobs.contains_key(&id) || !read.contains(&id)));
+            page.jobs.extend(jobs);
+            Ok((page, bad))
         };
-        ctx.spawn(
-            reading
-                .into_actor(self)
-                .map(move |(mut missing, read, bad), shard, ctx| {
-                    if shard.life != life {
-                        return;
-                    }
-                    let (jobs, count) = match read {
-                        Ok(read) => read,
-                        Err(error) => return shard.on_store_error(error, ctx),
-                    };
-                    shard.quarantine(bad);
-                    page.read.end_at(missing.get(count));
-                    missing.truncate(count);
-                    // A place row whose job is not there names nothing that could run: leave it out.
-                    page.read.rows.retain(|(_, row)| {
-                        placed_id(row).is_none_or(|id| jobs.contains_key(&id) || !missing.contains(&id))
-                    });
-                    page.jobs.extend(jobs);
-                    shard.take_up_later(Waiting::Page(Box::new(page)), ctx);
-                }),
-        );
+        let hand_in = |shard: &mut ShardActor, (page, bad), ctx: &mut Context<ShardActor>| {
+            shard.quarantine(bad);
+            shard.take_up_later(Waiting::Page(Box::new(page)), ctx);
+        };
+        self.read_aside(reading, hand_in, ctx);
     }
 
     fn finish_page(&mut self, page: Page, ctx: &mut Context<ShardActor>) {
