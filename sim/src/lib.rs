@@ -1,8 +1,8 @@
 //! The simulator: the product's own node, API and worker on simulated time, network and disk.
 //!
 //! Read `runtime/` (the only place that names madsim), `world/` (what runs and what befalls it),
-//! `run.rs` (one seed; `../history` has what was seen and what must hold), `cli/` (the program). Must never: be imported
-//! by the product.
+//! `run.rs` (one seed; `../history` has what was seen and what must hold), `cli/` (the program). Must never: be
+//! imported by the product.
 #![cfg_attr(not(madsim), allow(unused))]
 
 #[cfg(not(madsim))]

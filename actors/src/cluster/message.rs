@@ -1,8 +1,8 @@
 //! What a node posts on the board and what it is answered, as bytes, in both versions.
 //!
 //! Owns: these messages. Over a connection of the first protocol the first version is spoken: it says no level,
-//! which is the first, and has no word for the store's time. Every decode is bounded and must consume everything; golden bytes refuse a change.
-//! Must never: know a connection. Next: `board.rs`, `member.rs`.
+//! which is the first, and has no word for the store's time. Every decode is bounded and must consume everything;
+//! golden bytes refuse a change. Must never: know a connection. Next: `board.rs`, `member.rs`.
 
 use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
 use fencepost_core::ids::Epoch;

@@ -38,7 +38,11 @@ fn version_of(request: &ShardRequest, protocol: u16) -> u8 {
         ShardRequest::CreateJobs(items) if protocol > 1 && items.iter().any(|item| item.delay.is_some()) => {
             DELAY_VERSION
         }
-        _ => MESSAGE_VERSION,
+        ShardRequest::CreateJobs(_)
+        | ShardRequest::CancelJob(_)
+        | ShardRequest::RetryDead(_)
+        | ShardRequest::SettleUncertain(..)
+        | ShardRequest::Schedule(..) => MESSAGE_VERSION,
     }
 }
 

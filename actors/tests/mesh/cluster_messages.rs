@@ -1,7 +1,7 @@
 //! The messages of a cell of several nodes: golden bytes, and bytes that are none.
 //!
-//! Owns: the comparison with `golden-cluster-v1.hex`, and with `golden-board-v2.hex` for what a second version has. Must never: know a connection. Next:
-//! `../../src/cluster/message.rs`, `../../src/cluster/request.rs`.
+//! Owns: the comparison with `golden-cluster-v1.hex`, and with `golden-board-v2.hex` for what a second version has.
+//! Must never: know a connection. Next: `../../src/cluster/message.rs`, `../../src/cluster/request.rs`.
 
 use crate::written::{Written, are_golden, are_strict};
 use fencepost::cluster::message::{BoardAnswer, BoardCall};

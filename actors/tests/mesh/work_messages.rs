@@ -1,7 +1,7 @@
 //! What workers and shards on different nodes say: golden bytes, and bytes that are none.
 //!
-//! Owns: the comparison with `golden-work-v1.hex` (a node's own worker) and `golden-work-v2.hex` (those beside it). Must never: know a connection. Next:
-//! `../../src/cluster/report.rs`, `../../src/cluster/order.rs`.
+//! Owns: the comparison with `golden-work-v1.hex` (a node's own worker) and `golden-work-v2.hex` (those beside it).
+//! Must never: know a connection. Next: `../../src/cluster/report.rs`, `../../src/cluster/order.rs`.
 
 use crate::written::{Written, are_golden, are_strict};
 use fencepost::cluster::order::{decode_order, encode_order};

@@ -65,12 +65,21 @@ fn check_replacements(files: &[SourceFile]) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in files.iter().filter(decision) {
         for (_, link) in links(&status(file)) {
-            let other = files.iter().filter(decision).find(|other| other.path.ends_with(&format!("/{link}")));
+            let other = files
+                .iter()
+                .filter(decision)
+                .find(|other| other.path.ends_with(&format!("/{link}")));
             let is_named = other.is_some_and(|other| {
-                links(&status(other)).iter().any(|(_, back)| file.path.ends_with(&format!("/{back}")))
+                links(&status(other))
+                    .iter()
+                    .any(|(_, back)| file.path.ends_with(&format!("/{back}")))
             });
             if !is_named {
-                found.push(Violation::new(&file.path, 3, format!("the status of `{link}` does not name it")));
+                found.push(Violation::new(
+                    &file.path,
+                    3,
+                    format!("the status of `{link}` does not name it"),
+                ));
             }
         }
     }
@@ -181,8 +190,14 @@ fn a_decision_that_is_replaced_and_does_not_say_so_is_found() {
     let files = |status: &str| {
         [
             SourceFile::new("docs/decisions/README.md", "[1](0001-a.md) [2](0002-b.md)"),
-            SourceFile::new("docs/decisions/0001-a.md", &format!("# 1\n\nStatus: {status}\n\nText\n")),
-            SourceFile::new("docs/decisions/0002-b.md", "# 2\n\nStatus: accepted, replaces [1](0001-a.md)\n"),
+            SourceFile::new(
+                "docs/decisions/0001-a.md",
+                &format!("# 1\n\nStatus: {status}\n\nText\n"),
+            ),
+            SourceFile::new(
+                "docs/decisions/0002-b.md",
+                "# 2\n\nStatus: accepted, replaces [1](0001-a.md)\n",
+            ),
         ]
     };
     assert_eq!(check_decisions(&files("replaced by [2](0002-b.md)")), []);

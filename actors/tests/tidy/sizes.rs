@@ -1,7 +1,7 @@
 //! Files and functions stay readable.
 //!
-//! Owns: the caps on lines, without waivers. Must never: count lines of data files.
-//! Next: `source::code_of` for how braces in literals are kept out of the count.
+//! Owns: the caps on lines, and the width of comments, which no formatter breaks; without waivers. Must never: count
+//! lines of data files. Next: `source::code_of` for how braces in literals are kept out of the count.
 
 use crate::source::SourceFile;
 use crate::{Violation, sample};
@@ -9,6 +9,8 @@ use crate::{Violation, sample};
 const FUNCTION_LINES_MAX: usize = 70;
 const CORE_FILE_LINES_MAX: usize = 400;
 const FILE_LINES_MAX: usize = 600;
+/// As in rustfmt.toml.
+const COMMENT_WIDTH_MAX: usize = 120;
 
 pub fn check(files: &[SourceFile]) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -22,6 +24,13 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
         if lines > max {
             let what = format!("{lines} lines, {max} at most: split by concept");
             found.push(Violation::new(&file.path, 1, what));
+        }
+        for (line, text) in (1..).zip(file.text.lines()) {
+            let width = text.chars().count();
+            if text.trim_start().starts_with("//") && width > COMMENT_WIDTH_MAX {
+                let what = format!("a comment of {width} characters, {COMMENT_WIDTH_MAX} at most");
+                found.push(Violation::new(&file.path, line, what));
+            }
         }
         for (line, name, length) in functions(&file.code) {
             if length > FUNCTION_LINES_MAX {
@@ -86,6 +95,15 @@ fn a_long_function_is_found() {
     let found = check(&sample("actors/src/x.rs", &text(71)));
     assert_eq!(found.len(), 1);
     assert!(found[0].what.contains("`long` has 71 lines"), "{found:?}");
+}
+
+#[test]
+fn a_wide_comment_is_found_and_a_wide_literal_is_none() {
+    let comment = |width: usize| format!("    /// {}\n", "é".repeat(width - 8));
+    assert_eq!(check(&sample("storage/src/x.rs", &comment(120))), []);
+    assert_eq!(check(&sample("storage/src/x.rs", &comment(121))).len(), 1);
+    let literal = format!("const A: &str = \"{}\";\n", "/".repeat(200));
+    assert_eq!(check(&sample("storage/src/x.rs", &literal)), []);
 }
 
 #[test]

@@ -30,7 +30,24 @@ fn version_for(row: &Row) -> u8 {
         Row::Job(job) if job.key_kept.is_some() => JOB_ROW_VERSION,
         Row::Cell(cell) if cell.level > 1 => CELL_ROW_VERSION,
         Row::Cursor(cursor) if !cursor.dropped.is_empty() => CURSOR_ROW_VERSION,
-        _ => ROW_VERSION,
+        Row::Job(_)
+        | Row::Cell(_)
+        | Row::Cursor(_)
+        | Row::Assignment(_)
+        | Row::Definition(_)
+        | Row::Backlog(_)
+        | Row::Fate(_)
+        | Row::Edit(_)
+        | Row::Wait(_)
+        | Row::Ready(_)
+        | Row::Leased(_)
+        | Row::Parked(_)
+        | Row::Key(_)
+        | Row::DeadLetter(_)
+        | Row::Attempts(_)
+        | Row::Mark(_)
+        | Row::Quarantine(_)
+        | Row::Request(_) => ROW_VERSION,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Definitions, cursors, backlogs, edits of schedules and requests about them.
 //!
-//! Owns: their first format, and the second of a cursor. Must never: accept a rule that could not have been made (no expression,
-//! zero interval). Next: `fate_row.rs`, `spec.rs`.
+//! Owns: their first format, and the second of a cursor. Must never: accept a rule that could not have been made (no
+//! expression, zero interval). Next: `fate_row.rs`, `spec.rs`.
 
 use super::RowError;
 use super::fate_row::{ScheduleName, put_counts, put_span, take_counts, take_span};

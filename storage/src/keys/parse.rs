@@ -52,7 +52,26 @@ impl<'a> Parts<'a> {
                 let (slot, tenant, name) = self.schedule()?;
                 RowKey::Cursor(slot, tenant, name)
             }
-            Kind::Definition | Kind::Backlog | Kind::Fate | Kind::Edit | Kind::Request => self.of_life(kind)?,
+            Kind::Definition => {
+                let (slot, tenant, name, life) = self.life()?;
+                RowKey::Definition(slot, tenant, name, life, self.u64()?)
+            }
+            Kind::Backlog => {
+                let (slot, tenant, name, life) = self.life()?;
+                RowKey::Backlog(slot, tenant, name, life, u32::from_be_bytes(self.array()?))
+            }
+            Kind::Fate => {
+                let (slot, tenant, name, life) = self.life()?;
+                RowKey::Fate(slot, tenant, name, life, self.time()?, self.time()?)
+            }
+            Kind::Edit => {
+                let (slot, tenant, name, life) = self.life()?;
+                RowKey::Edit(slot, tenant, name, life, self.time()?, self.u64()?)
+            }
+            Kind::Request => {
+                let (slot, tenant, name, life) = self.life()?;
+                RowKey::Request(slot, tenant, name, life, self.u64()?)
+            }
             Kind::Job => RowKey::Job(self.job()?),
             Kind::Leased => RowKey::Leased(self.job()?),
             Kind::Parked => RowKey::Parked(self.job()?),
@@ -80,16 +99,9 @@ impl<'a> Parts<'a> {
         })
     }
 
-    fn of_life(&mut self, kind: Kind) -> Option<RowKey> {
+    fn life(&mut self) -> Option<(Slot, Name, Name, Incarnation)> {
         let (slot, tenant, name) = self.schedule()?;
-        let life = self.incarnation()?;
-        Some(match kind {
-            Kind::Definition => RowKey::Definition(slot, tenant, name, life, self.u64()?),
-            Kind::Backlog => RowKey::Backlog(slot, tenant, name, life, u32::from_be_bytes(self.array()?)),
-            Kind::Fate => RowKey::Fate(slot, tenant, name, life, self.time()?, self.time()?),
-            Kind::Request => RowKey::Request(slot, tenant, name, life, self.u64()?),
-            _ => RowKey::Edit(slot, tenant, name, life, self.time()?, self.u64()?),
-        })
+        Some((slot, tenant, name, self.incarnation()?))
     }
 
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {

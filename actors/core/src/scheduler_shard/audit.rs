@@ -230,7 +230,18 @@ fn expected(versions: &BTreeMap<u64, Version>, span: &FateSpan) -> Option<u64> {
             let included = version.timetable.count(span.from, to)?;
             count += match span.kind {
                 FateKind::Excluded => version.timetable.count_raw(span.from, to)? - included,
-                _ => included,
+                FateKind::FiredOnTime
+                | FateKind::FiredLate
+                | FateKind::Coalesced
+                | FateKind::SkippedMisfire
+                | FateKind::SkippedGrace
+                | FateKind::SkippedConcurrency
+                | FateKind::SkippedCap
+                | FateKind::Expired
+                | FateKind::Paused
+                | FateKind::WithdrawnEdit
+                | FateKind::WithdrawnDelete
+                | FateKind::Quarantined => included,
             };
         }
         end = end.min(version.definition.effective_at);

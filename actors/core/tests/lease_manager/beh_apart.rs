@@ -225,8 +225,8 @@ fn heard(shard: &mut Leases, id: &WorkerId) -> Vec<WorkerInput> {
     inputs
 }
 
-/// The killer comes at this place among three long jobs, one after the other with this gap; until all of them are finished. Most workers that one of
-/// the three lost.
+/// The killer comes at this place among three long jobs, one after the other with this gap; until all of them are
+/// finished. Most workers that one of the three lost.
 fn innocents_lost(long: Span, kills_after: Span, (place, gap): (usize, Span)) -> u32 {
     let killer = in_shard(0, 9);
     let innocents = [in_shard(0, 1), in_shard(1, 2), in_shard(1, 3)];

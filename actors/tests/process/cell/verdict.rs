@@ -22,7 +22,8 @@ impl Cell {
         jobs
     }
 
-    /// The same, and of each job one attempt has succeeded, the last; every instant of the schedules was fired for, once.
+    /// The same, and of each job one attempt has succeeded, the last; every instant of the schedules was fired for,
+    /// once.
     pub fn judge(&self, apis: &mut [Api], made: &[String], schedules: &[String]) {
         let jobs = self.all_done(apis, made);
         let mut again = 0;
