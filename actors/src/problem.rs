@@ -44,8 +44,8 @@ pub const EXITS: &[(Exit, &str)] = &[
     (Exit::Ok, "done"),
     (
         Exit::Failed,
-        "the operation failed; or a job did not succeed, a server is not ready, a check of `doctor` failed, a worker \
-         broke a rule",
+        "the operation failed; or a job did not succeed, a server is not ready, its clock is still in doubt, a check of \
+         `doctor` failed, a node is older (`upgrade status`), a worker broke a rule",
     ),
     (Exit::Usage, "the command line itself is wrong"),
     (Exit::NotFound, "nothing of that name or id"),
@@ -200,6 +200,13 @@ impl Problem {
         }
     }
 
+    /// For people, two lines: what is wrong with its code and place, and what to do next.
+    pub fn text(&self) -> String {
+        let place = self.field.as_ref().filter(|field| !field.is_empty());
+        let place = place.map(|field| format!(", {field}")).unwrap_or_default();
+        format!("error: {} [{}{place}]\nhint: {}\n", self.detail, self.code, self.hint)
+    }
+
     /// The exit code of the command line for this problem.
     pub fn exit(&self) -> Exit {
         match &*self.code == OUTCOME_UNKNOWN {
@@ -207,6 +214,13 @@ impl Problem {
             false => exit_of_status(self.status),
         }
     }
+}
+
+/// A process that hears no signals could not be stopped in order.
+pub fn signals_unheard(error: &std::io::Error) -> Refusal {
+    let detail = format!("signals cannot be listened to: {}", plain(error));
+    let hint = "check the limits of this process";
+    Refusal::new(RefusalKind::Limited, "signals_unheard", detail, hint)
 }
 
 /// What the system says of an error, without its number, and without what the TLS library says of itself.

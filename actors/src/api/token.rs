@@ -97,7 +97,8 @@ mod file {
             "token_invalid",
             "token_unwritable",
         ],
-        where_from: "Start the server once, or name the file with --token-file.",
+        where_from: "Start the server once, or name the file with --token-file; put the token of 'dev --ephemeral' into \
+                     FENCEPOST_TOKEN.",
     };
 
     impl Kept {

@@ -184,12 +184,14 @@ impl NodeArgs {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let beyond = MESH_FILE_BYTES_MAX + 1;
     File::open(path)
-        .and_then(|file| file.take(beyond).read_to_string(&mut text))
+        .and_then(|file| file.take(beyond).read_to_end(&mut bytes))
         .map_err(|error| Failure::file(path, &error))?;
-    match text.len() as u64 > MESH_FILE_BYTES_MAX {
+    // What is no text is no certificate, which its reader says.
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    match bytes.len() as u64 > MESH_FILE_BYTES_MAX {
         false => Ok(text),
         true => {
             let detail = format!("The file {} has more than {MESH_FILE_BYTES_MAX} bytes.", path.display());

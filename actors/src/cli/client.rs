@@ -180,6 +180,7 @@ impl Client {
                 detail,
                 "Use a form such as http://127.0.0.1:4480.",
             )
+            .at("--server")
         };
         let authority = server.strip_prefix("http://").ok_or_else(wrong)?.trim_end_matches('/');
         let parsed: hyper::http::uri::Authority = authority.parse().map_err(|_| wrong())?;

@@ -27,6 +27,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Other than for commands that know nothing of a node.
+pub(super) const SERVER_HELP: &str = "Where the node's server listens; by default where its settings \
+                                      (FENCEPOST_LISTEN or the file) put it, else http://127.0.0.1:4480";
+pub(super) const TOKEN_HELP: &str = "File with the node's token; the file token in its folder by default";
+
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {

@@ -109,7 +109,9 @@ fn read_roles(text: &str) -> Result<String, String> {
 }
 
 fn read(path: &Path) -> Result<(Said, Option<Finding>), Failure> {
-    let said = Source::read(path).map_err(|error| Failure::file(path, &error))?.parse();
+    let said = Source::read(path)
+        .map_err(|error| Failure::settings(path, &error))?
+        .parse();
     let finding = match said.mistakes.len() {
         0 => ok("settings", path.display().to_string()),
         count => fail(

@@ -28,6 +28,12 @@ impl Failure {
         }
     }
 
+    /// The same, naming the option or field.
+    pub fn at(mut self, place: &str) -> Failure {
+        self.problem.field = Some(place.into());
+        self
+    }
+
     /// A refusal that never crossed HTTP.
     pub fn of(refusal: Refusal) -> Failure {
         Failure::from_problem(Problem::of(&refusal))
@@ -79,6 +85,14 @@ impl Failure {
         )
     }
 
+    /// A file of settings that cannot be read: the command line names one that is no good.
+    pub fn settings(path: &std::path::Path, error: &io::Error) -> Failure {
+        Failure {
+            exit: Exit::Usage,
+            ..Failure::file(path, error)
+        }
+    }
+
     /// Writes it to standard error.
     ///
     /// # Errors
@@ -88,13 +102,7 @@ impl Failure {
         if format != Format::Text {
             return writeln!(err, "{}", serde_json::to_string(problem)?);
         }
-        let place = problem
-            .field
-            .as_ref()
-            .map(|field| format!(", {field}"))
-            .unwrap_or_default();
-        writeln!(err, "error: {} [{}{place}]", problem.detail, problem.code)?;
-        writeln!(err, "hint: {}", problem.hint)?;
+        write!(err, "{}", problem.text())?;
         match &problem.request_id {
             Some(id) => writeln!(err, "request: {id}"),
             None => Ok(()),

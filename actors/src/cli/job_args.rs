@@ -209,6 +209,7 @@ impl JobArgs {
                     detail,
                     "Quote it for the shell, or use --payload-file.",
                 )
+                .at("payload")
             })?;
             body.insert("payload".to_owned(), raw);
         }

@@ -1,6 +1,6 @@
-//! Words that clap could not read: its own text and a code for people, a problem for scripts.
+//! Words that clap could not read, told as other problems are: what, code and hint; for people with the usage.
 //!
-//! Owns: the exit code of a command line that is wrong, and expressions that look like something else. Must never:
+//! Owns: the exit code of a command line that is wrong, and values that look like something else. Must never:
 //! run a command. Next: `preview.rs`, `failure.rs`.
 
 use super::failure::Failure;
@@ -8,9 +8,9 @@ use super::output::Format;
 use super::preview::refuse_like_an_option;
 use crate::api::fields::sentence;
 use crate::problem::Exit;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 
 /// Tells what is wrong with the words of this process.
 pub(super) fn tell(error: &clap::Error) -> Exit {
@@ -19,61 +19,78 @@ pub(super) fn tell(error: &clap::Error) -> Exit {
         true => Format::Json,
         false => Format::Text,
     };
-    let failure = match expression_of(error, words) {
-        Some(failure) => failure,
-        None if error.use_stderr() && format == Format::Json => usage(&error.to_string()),
-        // Standard output or error may be gone; there is nobody else to tell.
-        None if error.use_stderr() => {
-            let _ = io::stderr().write_all(with_code(&shown(error)).as_bytes());
-            return Exit::Usage;
-        }
-        None => {
-            let _ = error.print();
-            return Exit::Ok;
-        }
+    if !error.use_stderr() {
+        let _ = error.print();
+        return Exit::Ok;
+    }
+    let text = error.to_string();
+    let told = expression_of(error, &words).or_else(|| negative(error, &words));
+    let failure = told.unwrap_or_else(|| usage(error, &text));
+    let is_usage = failure.exit == Exit::Usage && format == Format::Text;
+    // The help, where a subcommand is missing, stands before what is wrong, so that this is read last.
+    let (before, behind) = match usage_of(&text) {
+        Some(usage) => (String::new(), format!("\n{usage}\n")),
+        None => (format!("{text}\n"), String::new()),
     };
+    let mut err = io::stderr();
+    let mut put = |text: &str| is_usage.then(|| err.write_all(text.as_bytes()));
+    // Standard error may be gone; there is nobody else to tell.
+    let _ = put(&before);
     let _ = failure.show(format, &mut io::stderr());
+    let _ = put(&behind);
     failure.exit
 }
 
 /// The code of a command line that is wrong.
 const USAGE: &str = "usage";
 
-/// What clap says, with colours where it would show them itself.
-fn shown(error: &clap::Error) -> String {
-    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    match io::stderr().is_terminal() && !is_plain {
-        true => error.render().ansi().to_string(),
-        false => error.to_string(),
-    }
-}
-
-/// The text with the code where other problems have it: behind what is wrong.
-fn with_code(text: &str) -> String {
-    match text.split_once('\n') {
-        Some((first, rest)) if first.contains("error:") => format!("{first} [{USAGE}]\n{rest}"),
-        // The help, where a subcommand is missing.
-        _ => format!("{text}\nerror: a subcommand is missing [{USAGE}]\n"),
-    }
+/// How the command is written, of what clap says of an error.
+fn usage_of(text: &str) -> Option<&str> {
+    let begin = text.starts_with("error:").then(|| text.find("Usage:"))??;
+    let rest = text.get(begin..)?;
+    Some(rest.split("\n\n").next().unwrap_or(rest).trim_end())
 }
 
 /// The same as a problem: what is wrong is the text up to its first empty line.
-fn usage(text: &str) -> Failure {
-    let is_error = text.starts_with("error:");
-    let detail = match is_error {
-        true => in_a_row(
-            text.trim_start_matches("error:")
-                .lines()
-                .take_while(|line| !line.is_empty()),
-        ),
-        false => "A subcommand is missing.".to_owned(),
+fn usage(error: &clap::Error, text: &str) -> Failure {
+    let said = match text.strip_prefix("error:") {
+        Some(said) => in_a_row(said.lines().take_while(|line| !line.is_empty())),
+        None => "a subcommand is missing".to_owned(),
     };
+    let (said, hint) = hint_of(error, text, said);
+    let failure = Failure::new(Exit::Usage, USAGE, sentence(&said), sentence(&hint));
+    match place_of(error) {
+        Some(place) => failure.at(&place),
+        None => failure,
+    }
+}
+
+/// What is wrong, and what to do about it: what our own readers say behind it, the words that are known, or clap's tip.
+fn hint_of(error: &clap::Error, text: &str, said: String) -> (String, String) {
+    if let (ErrorKind::ValueValidation, Some((wrong, hint))) = (error.kind(), said.rsplit_once("; ")) {
+        return (wrong.to_owned(), hint.to_owned());
+    }
     let tip = in_a_row(text.lines().filter_map(|line| line.trim_start().strip_prefix("tip:")));
+    if let Some((wrong, known)) = said.split_once(" [possible values: ") {
+        let known = known.trim_end_matches(']');
+        return (wrong.to_owned(), format!("use one of: {known}"));
+    }
     let hint = match tip.is_empty() {
-        true => "See the command's --help.".to_owned(),
-        false => format!("{}; see the command's --help.", sentence(&tip).trim_end_matches('.')),
+        true => "see the command's --help".to_owned(),
+        false => format!("{tip}; see the command's --help"),
     };
-    Failure::new(Exit::Usage, USAGE, sentence(&detail), hint)
+    (said, hint)
+}
+
+/// The option or argument that it is about, without what stands for its value.
+fn place_of(error: &clap::Error) -> Option<String> {
+    let said = match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(one) => one,
+        ContextValue::Strings(many) => many.first()?,
+        _ => return None,
+    };
+    let name = said.split(' ').next().unwrap_or_default();
+    Some(name.trim_matches(|c| "<>[].".contains(c)).to_owned())
 }
 
 fn in_a_row<'a>(lines: impl Iterator<Item = &'a str>) -> String {
@@ -81,24 +98,47 @@ fn in_a_row<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     words.join(" ")
 }
 
+/// A value with a minus, which clap takes for an option: no value is negative.
+fn negative(error: &clap::Error, words: &[OsString]) -> Option<Failure> {
+    let is_number = |word: &str| {
+        let rest = word.strip_prefix('-');
+        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let unknown = error.kind() == ErrorKind::UnknownArgument;
+    let at = words
+        .iter()
+        .position(|word| word.to_str().is_some_and(is_number))
+        .filter(|_| unknown)?;
+    let word = words.get(at)?.to_string_lossy();
+    let before = at
+        .checked_sub(1)
+        .and_then(|before| words.get(before))
+        .map(|word| word.to_string_lossy());
+    let of = before.filter(|word| word.starts_with('-'));
+    let owner = of.as_ref().map_or_else(String::new, |option| format!(" of {option}"));
+    let detail = format!("'{word}' is no value{owner}: it begins like an option.");
+    let hint = "No number, time or length of time is negative; an expression is one argument, in quotes.";
+    let place = of.unwrap_or(word);
+    Some(Failure::new(Exit::Usage, USAGE, detail, hint).at(&place))
+}
+
 /// An expression that clap did not take for one: it did not validate.
-fn expression_of(error: &clap::Error, words: Vec<OsString>) -> Option<Failure> {
-    let previews = words.iter().take(2).eq(["schedule", "preview"].iter());
-    if previews && error.kind() == ErrorKind::InvalidUtf8 {
+fn expression_of(error: &clap::Error, words: &[OsString]) -> Option<Failure> {
+    if error.kind() == ErrorKind::InvalidUtf8 {
+        // Of a preview it is an expression that did not validate.
+        let exit = match words.iter().take(2).eq(["schedule", "preview"].iter()) {
+            true => Exit::Invalid,
+            false => Exit::Usage,
+        };
         let detail = "An argument is not UTF-8 text.";
-        return Some(Failure::new(
-            Exit::Invalid,
-            "argument_not_utf8",
-            detail,
-            "Write it in UTF-8.",
-        ));
+        return Some(Failure::new(exit, "argument_not_utf8", detail, "Write it in UTF-8."));
     }
     // Clap takes it for an option, but no option has a blank before its value.
     let is_like_an_option = |word: &String| {
         let name = word.split('=').next().unwrap_or_default();
         word.starts_with('-') && name.contains(char::is_whitespace)
     };
-    let mut texts = words.into_iter().filter_map(|word| word.into_string().ok());
+    let mut texts = words.iter().filter_map(|word| word.clone().into_string().ok());
     let text = texts.find(is_like_an_option)?;
     refuse_like_an_option(&text).map(Failure::of)
 }
@@ -117,34 +157,81 @@ fn asks_for_json(words: &[OsString]) -> bool {
 mod tests {
     use super::*;
 
-    fn misread(words: &[&str]) -> String {
+    fn misread(words: &[&str]) -> clap::Error {
         let words = ["fencepost"].iter().chain(words);
-        super::super::grammar()
-            .try_get_matches_from(words)
-            .unwrap_err()
-            .to_string()
+        super::super::grammar().try_get_matches_from(words).unwrap_err()
+    }
+
+    /// What is told: detail, hint and field.
+    fn told(words: &[&str]) -> (String, String, String) {
+        let error = misread(words);
+        let problem = usage(&error, &error.to_string()).problem;
+        assert_eq!(&*problem.code, USAGE);
+        let field = problem.field.map(String::from).unwrap_or_default();
+        (problem.detail.into(), problem.hint.into(), field)
     }
 
     #[test]
-    fn what_clap_says_is_told_whole_with_a_code_and_a_next_step() {
-        let text = misread(&["job", "show"]);
-        let first = with_code(&text).lines().next().unwrap().to_owned();
-        assert_eq!(
-            first,
-            "error: the following required arguments were not provided: [usage]"
-        );
-        let problem = usage(&text).problem;
-        assert_eq!(&*problem.code, "usage");
-        assert_eq!(
-            &*problem.detail,
-            "The following required arguments were not provided: <ID>."
-        );
-        let problem = usage(&misread(&["job", "lst"])).problem;
-        assert!(
-            problem.hint.starts_with("A similar subcommand exists: 'list'; see"),
-            "{}",
-            problem.hint
-        );
+    fn what_clap_says_is_told_as_a_problem_with_its_place_and_a_next_step() {
+        let text = misread(&["job", "show"]).to_string();
+        assert_eq!(usage_of(&text), Some("Usage: fencepost job show <ID>"));
+        for (words, detail, hint, field) in [
+            (
+                &["job", "show"][..],
+                "The following required arguments were not provided: <ID>.",
+                "See the command's --help.",
+                "ID",
+            ),
+            (
+                &["job", "lst"],
+                "Unrecognized subcommand 'lst'.",
+                "A similar subcommand exists: 'list'; see the command's --help.",
+                "",
+            ),
+            (
+                &["job", "list", "-o", "xml"],
+                "Invalid value 'xml' for '--output <OUTPUT>'.",
+                "Use one of: text, json, jsonl.",
+                "--output",
+            ),
+            (
+                &["serve", "--listen", "x"],
+                "Invalid value 'x' for '--listen <ADDRESS>': 'x' is not an IP address and a port.",
+                "Write it as in \"127.0.0.1:4480\".",
+                "--listen",
+            ),
+        ] {
+            let wanted = (detail.to_owned(), hint.to_owned(), field.to_owned());
+            assert_eq!(told(words), wanted, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_with_a_minus_is_told_as_one_and_not_as_an_option() {
+        for (words, detail, field) in [
+            (
+                &["schedule", "create", "x", "--every", "-5s"][..],
+                "'-5s' is no value of --every: it begins like an option.",
+                "--every",
+            ),
+            (
+                &["schedule", "preview", "-1", "*", "*", "*", "*"],
+                "'-1' is no value: it begins like an option.",
+                "-1",
+            ),
+        ] {
+            let error = misread(words);
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let problem = negative(&error, &words).unwrap().problem;
+            assert_eq!((&*problem.detail, problem.field.as_deref()), (detail, Some(field)));
+            assert!(problem.hint.contains("in quotes"), "{}", problem.hint);
+        }
+        let words = ["schedule", "preview", "-1 * * * *"];
+        let error = misread(&words);
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let problem = expression_of(&error, &words).unwrap().problem;
+        assert_eq!(&*problem.detail, "Minute: -1 is neither a value nor a range.");
+        assert!(problem.hint.contains("no number is negative"), "{}", problem.hint);
     }
 
     #[test]
@@ -163,11 +250,8 @@ mod tests {
 
     #[test]
     fn a_missing_subcommand_has_the_code_too() {
-        let text = misread(&["job"]);
-        assert!(
-            with_code(&text).ends_with("error: a subcommand is missing [usage]\n"),
-            "{text}"
-        );
-        assert_eq!(&*usage(&text).problem.detail, "A subcommand is missing.");
+        let text = misread(&["job"]).to_string();
+        assert_eq!(usage_of(&text), None, "the help is shown whole: {text}");
+        assert_eq!(told(&["job"]).0, "A subcommand is missing.");
     }
 }

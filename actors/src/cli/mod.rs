@@ -93,7 +93,11 @@ enum Command {
     #[command(subcommand)]
     Upgrade(upgrade::UpgradeCommand),
     /// Check what stands in the way of a sound server.
-    #[command(after_help = "Example:\n  fencepost doctor --data /var/lib/fencepost -o json")]
+    #[command(
+        after_help = "Example:\n  fencepost doctor --data /var/lib/fencepost -o json",
+        mut_arg("server", |arg| arg.help(doctor::SERVER_HELP).long_help(None)),
+        mut_arg("token_file", |arg| arg.help(doctor::TOKEN_HELP).long_help(None))
+    )]
     Doctor(doctor::DoctorArgs),
     /// Ask a server whether it is ready; for probes of containers and service managers.
     #[command(after_help = "Example:\n  fencepost health --timeout 3s")]
@@ -214,15 +218,8 @@ where
 
 /// Runs a command that waits for no server; Ctrl-C ends it where it can be begun anew.
 fn keep_at(command: &store::StoreCommand) -> Result<Exit, Failure> {
-    let interrupts = interrupts::Interrupts::listen().map_err(|error| {
-        let detail = format!("Signals cannot be listened to: {}.", crate::problem::plain(&error));
-        Failure::new(
-            Exit::Failed,
-            "signals_unheard",
-            detail,
-            "Check the limits of this process.",
-        )
-    })?;
+    let listening = interrupts::Interrupts::listen();
+    let interrupts = listening.map_err(|error| Failure::of(crate::problem::signals_unheard(&error)))?;
     command.run(&mut io::stdout(), &|| interrupts.came())
 }
 

@@ -17,7 +17,6 @@ use fencepost_core::time::StoreTime;
 use fencepost_core::zone::{LocalInstants, LocalSeconds, UnixSeconds, Zone, ZoneRef, ZoneVersion};
 use serde_json::json;
 
-use crate::api::fields::sentence;
 use crate::problem::{Exit, Problem, exit_of};
 
 /// Show when cron expressions fire, without a server.
@@ -241,9 +240,7 @@ fn note(zone: &Zone, at: StoreTime, offset_before: i32) -> String {
 
 fn refuse(args: &PreviewArgs, refusal: &Refusal, err: &mut dyn Write) -> io::Result<()> {
     if args.output == OutputArg::Text {
-        let field = refusal.field.as_deref().unwrap_or_default();
-        let (detail, hint) = (sentence(&refusal.detail), sentence(&refusal.hint));
-        writeln!(err, "error: {detail} [{}, {field}]\nhint: {hint}", refusal.code)?;
+        write!(err, "{}", Problem::of(refusal).text())?;
         return err.flush();
     }
     let problem = serde_json::to_string(&Problem::of(refusal)).map_err(io::Error::other)?;

@@ -96,7 +96,7 @@ pub struct ListArgs {
     /// Only active, paused, finished or quarantined ones, with commas between them.
     #[arg(long, value_name = "STATUSES")]
     status: Option<String>,
-    /// Only with a target of this kind: http, command or handler, with commas between them.
+    /// Only with a target of this kind: http, command, handler or remote, with commas between them.
     #[arg(long, value_name = "KINDS")]
     target: Option<String>,
     /// Only those whose jobs wait in this queue.

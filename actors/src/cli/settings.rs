@@ -67,7 +67,7 @@ impl<const IS_DEV: bool> Flags<IS_DEV> {
         let source = match file {
             None => None,
             Some(path) => {
-                let read = Source::read(path).map_err(|error| Refused::File(Failure::file(path, &error)))?;
+                let read = Source::read(path).map_err(|error| Refused::File(Failure::settings(path, &error)))?;
                 Some(read)
             }
         };

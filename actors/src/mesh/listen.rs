@@ -13,6 +13,7 @@ use crate::mesh::wire::{self, Wire, WireError};
 use crate::net::{Stream, rt};
 use crate::problem::plain;
 use fencepost_core::limits::{GREETING_BYTES_MAX, GREETING_MS, LINK_ACCEPT_PAUSE_MS, LINK_COUNT_MAX};
+use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
 use futures_util::future::{Either, select};
 use std::io;
@@ -36,19 +37,33 @@ pub struct MeshListener {
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Other machines could reach it.
-    #[error(
-        "without certificates a node listens for others on a loopback address only, not on {0}: make certificates with \
-         'fencepost certs' and name them with --mesh-ca, --mesh-cert and --mesh-key"
-    )]
+    #[error("without certificates a node listens for others on a loopback address only, not on {0}")]
     Beyond(SocketAddr),
     /// In use, say.
-    #[error("cannot listen on {address}: {}; another process may be there", plain(error))]
+    #[error("cannot listen on {address}: {}", plain(error))]
     Bind {
         /// Where.
         address: SocketAddr,
         /// Why not.
         error: io::Error,
     },
+}
+
+impl ListenError {
+    /// What a person is told.
+    pub fn refusal(&self) -> Refusal {
+        let (code, hint) = match self {
+            ListenError::Beyond(_) => (
+                "mesh_listen_beyond",
+                "make certificates with 'fencepost certs' and name them with --mesh-ca, --mesh-cert and --mesh-key",
+            ),
+            ListenError::Bind { .. } => (
+                "mesh_listen_failed",
+                "another process may be there: stop it, or choose another address with --mesh-listen",
+            ),
+        };
+        Refusal::new(RefusalKind::Unavailable, code, self.to_string(), hint).at("mesh.listen")
+    }
 }
 
 impl MeshListener {

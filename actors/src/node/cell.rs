@@ -13,6 +13,7 @@ use fencepost_core::level;
 use fencepost_core::limits::{CELL_JOIN_TRIES_MAX, RESEND_PAUSE_MS};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
+use fencepost_core::refusal::{Refusal, RefusalKind, storage_full};
 use fencepost_core::row::{AssignmentRow, CellRow, Row, RowKey};
 use fencepost_core::time::Span;
 use fencepost_storage::codec::encode_batch;
@@ -23,15 +24,29 @@ use std::sync::Arc;
 /// Pause before the cell's batch is sent again.
 const RESEND_PAUSE: Span = Span::from_millis(RESEND_PAUSE_MS);
 
+/// What mends itself at another start, or is a fault of ours.
+pub(super) fn refused(code: &'static str, detail: impl Into<String>) -> StartError {
+    let hint = "start it again; report it if that does not help";
+    StartError::Cell(Refusal::new(RefusalKind::Unavailable, code, detail, hint))
+}
+
+/// A map of so many shards is none.
+pub(super) fn no_shards(count: u16) -> StartError {
+    refused("cell_refused", format!("the cell's row names {count} shards"))
+}
+
+fn unreadable(reason: &str) -> StartError {
+    let detail = format!("the cell's own row cannot be read: {reason}");
+    let hint = "start the version that wrote it, or restore a backup";
+    StartError::Cell(Refusal::new(RefusalKind::Conflict, "cell_unreadable", detail, hint))
+}
+
 /// Reads the cell row, or makes the cell; then makes this node the owner of all shards.
 pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellRow, StartError> {
     let store = &patient(parts.store.clone(), parts.clock.clone());
     let (rows, bad) = read_rows(store, &[RowKey::Cell]).await?;
     if let Some(row) = bad.first() {
-        return Err(StartError::Cell(format!(
-            "the cell's own row cannot be read: {}",
-            row.reason
-        )));
+        return Err(unreadable(&row.reason));
     }
     let found = rows.into_values().flatten().find_map(Row::into_cell);
     let mut writes = Vec::new();
@@ -39,8 +54,7 @@ pub async fn settle_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellR
         Some(cell) => keep_shards(cell, config)?,
         None => new_cell(parts, config.shards, &mut writes).await?,
     };
-    let map = ShardMap::new(cell.shards)
-        .ok_or_else(|| StartError::Cell(format!("the cell's row names {} shards", cell.shards)))?;
+    let map = ShardMap::new(cell.shards).ok_or_else(|| no_shards(cell.shards))?;
     claim_shards(store, &config.name, map, &mut writes).await?;
     if !writes.is_empty() {
         commit_as_coordinator(parts, &config.name, &writes).await?;
@@ -56,8 +70,7 @@ pub async fn join_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellRow
     for _ in 0..CELL_JOIN_TRIES_MAX {
         let (rows, bad) = read_rows(store, &[RowKey::Cell]).await?;
         if let Some(row) = bad.first() {
-            let why = format!("the cell's own row cannot be read: {}", row.reason);
-            return Err(StartError::Cell(why));
+            return Err(unreadable(&row.reason));
         }
         if let Some(cell) = rows.into_values().flatten().find_map(Row::into_cell) {
             return keep_shards(cell, config);
@@ -67,17 +80,19 @@ pub async fn join_cell(parts: &NodeParts, config: &NodeConfig) -> Result<CellRow
         failed = commit_as_coordinator(parts, &config.name, &writes).await.err();
         parts.clock.sleep(RESEND_PAUSE).await;
     }
-    Err(failed.unwrap_or_else(|| StartError::Cell("the cell was made and is not there".to_owned())))
+    Err(failed.unwrap_or_else(|| refused("cell_refused", "the cell was made and is not there")))
 }
 
 /// Rows stand where the cell's own number of shards put them; another number would not find them (F28).
 fn keep_shards(cell: CellRow, config: &NodeConfig) -> Result<CellRow, StartError> {
     if config.shards_asked && config.shards != cell.shards {
-        return Err(StartError::Cell(format!(
-            "this store was made with {} shards and cannot be opened with {}: leave the number out, or \
-             use another data folder",
+        let detail = format!(
+            "this store was made with {} shards and cannot be opened with {}",
             cell.shards, config.shards
-        )));
+        );
+        let hint = "leave the number out, or use another data folder";
+        let refusal = Refusal::new(RefusalKind::Conflict, "shards_fixed", detail, hint).at("shards");
+        return Err(StartError::Cell(refusal));
     }
     Ok(cell)
 }
@@ -174,7 +189,7 @@ pub(super) async fn commit_under_coordinator(
             opened => break opened?,
         }
     };
-    let batch = encode_batch(writes, false).map_err(|error| StartError::Cell(error.to_string()))?;
+    let batch = encode_batch(writes, false).map_err(|error| refused("cell_refused", error.to_string()))?;
     let batch = Arc::new(batch);
     let commit = Commit {
         scope,
@@ -193,9 +208,9 @@ pub(super) async fn commit_under_coordinator(
                 }
                 clock.sleep(RESEND_PAUSE).await;
             }
-            Committed::Conflict(what) => return Err(StartError::Cell(what)),
-            Committed::Stale => return Err(StartError::Cell("another node took the cell meanwhile".into())),
-            Committed::Full => return Err(StartError::Cell("the disk is full".into())),
+            Committed::Conflict(what) => return Err(refused("cell_refused", what)),
+            Committed::Stale => return Err(refused("cell_refused", "another node took the cell meanwhile")),
+            Committed::Full => return Err(StartError::Cell(storage_full())),
         }
     }
 }

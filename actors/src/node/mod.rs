@@ -41,6 +41,7 @@ use fencepost_core::ids::{JobId, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::{Job, JobState, KEY_KEPT};
 use fencepost_core::limits;
 use fencepost_core::name::Name;
+use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::row::CellRow;
 use fencepost_core::scheduler_shard::audit::AuditFault;
 use fencepost_core::scheduler_shard::io::FireNote;
@@ -123,7 +124,21 @@ pub enum StartError {
     Open(#[from] OpenError),
     /// The cell's facts are not as they must be.
     #[error("{0}")]
-    Cell(String),
+    Cell(Refusal),
+}
+
+impl StartError {
+    /// What a person is told.
+    pub fn refusal(&self) -> Refusal {
+        let again = "start it again once the store answers; its log says more";
+        match self {
+            StartError::Store(error) => {
+                Refusal::new(RefusalKind::Unavailable, "store_failed", error.to_string(), again)
+            }
+            StartError::Open(error) => Refusal::new(RefusalKind::Conflict, "scope_refused", error.to_string(), again),
+            StartError::Cell(refusal) => refusal.clone(),
+        }
+    }
 }
 
 /// A running node.
@@ -234,7 +249,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
         None => cell::settle_cell(&parts, &config).await?,
         Some(_) => cell::join_cell(&parts, &config).await?,
     };
-    let map = ShardMap::new(cell.shards).ok_or_else(|| StartError::Cell("the cell has no shards".into()))?;
+    let map = ShardMap::new(cell.shards).ok_or_else(|| cell::no_shards(cell.shards))?;
     let waiters = Arc::new(Waiters::default());
     let worker_id = WorkerId::of_start(config.name.clone(), draw_u64(&*parts.chance));
     let mut sinks = parts.notes.clone();
@@ -348,8 +363,9 @@ fn shard_lanes(lanes: &[Lane]) -> &[Lane] {
     }
 }
 
-fn lane_gone() -> StartError {
-    StartError::Cell("a lane ended before its actors started".into())
+/// A thread for actors is not there.
+pub(crate) fn lane_gone() -> StartError {
+    cell::refused("lane_gone", "a thread of this process ended before its actors started")
 }
 
 impl Node {

@@ -11,7 +11,7 @@ use crate::cluster::owners::Owners;
 use crate::cluster::work::{Far, Ways};
 use crate::node::lanes::{Lane, start_on};
 use crate::node::trust::ClockWatch;
-use crate::node::{Neighbours, NodeConfig, SETTLE_MAX, StartError, lane_gone};
+use crate::node::{Neighbours, NodeConfig, SETTLE_MAX, StartError, cell, lane_gone};
 use crate::shell::shard_actor::Fatal;
 use crate::targets::TargetRunner;
 use crate::worker::{ToWorker, WorkerActor, WorkerParts};
@@ -63,7 +63,7 @@ pub async fn join_as_worker(
         fatal: parts.fatal,
     });
     let named = map.wait_for(Option::is_some).await.ok().and_then(|map| *map);
-    let map = named.ok_or_else(|| StartError::Cell("the board was given up before an owner was there".into()))?;
+    let map = named.ok_or_else(|| cell::refused("cell_refused", "the board was given up before an owner was there"))?;
     let orders = neighbours.services.orders.clone();
     orders.follow(&owners, &router);
     let worker = WorkerParts {

@@ -25,8 +25,8 @@ pub const EXITS: &[(u8, &str)] = &[
     (STOPPED, "told to stop (TERM, Ctrl-C), drained and stopped"),
     (
         STORE_BROKEN,
-        "the store is broken, was restored or exchanged meanwhile, or another process took this node's name: nothing \
-         more was acknowledged",
+        "the store is broken, was restored or exchanged meanwhile, or went on to a level that this version does not know; \
+         or another process took this node's name: nothing more was acknowledged",
     ),
     (PANIC, "a part of the server failed; report it"),
     (

@@ -18,7 +18,7 @@ use crate::mesh::tls::MeshTls;
 use crate::mesh::{MeshParts, MeshSecret, NodeFacts, Roles, Service, Versions};
 use crate::net::rt;
 use crate::node::only_worker::{OnlyWorkerParts, join_as_worker};
-use crate::node::{Neighbours, NodeConfig};
+use crate::node::{Neighbours, NodeConfig, lane_gone};
 use crate::process::notify::{Manager, waits_for};
 use crate::process::say::say;
 use crate::process::serve::{Refused, node_ends};
@@ -103,7 +103,7 @@ pub(super) fn read_secret(file: &Path) -> Result<MeshSecret, Refused> {
 /// Where this node listens for others.
 pub(super) async fn bind_mesh(tls: Option<&Arc<MeshTls>>, listen: SocketAddr) -> Result<MeshListener, Refused> {
     let bound = MeshListener::bind_for(tls, listen).await;
-    bound.map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))
+    bound.map_err(|error| Refused::of(exit::LISTEN_REFUSED, &error.refusal()))
 }
 
 /// Serves a store to other nodes until a signal comes.
@@ -221,7 +221,7 @@ pub(super) async fn serve_worker(
     };
     let lanes = threads::make_lanes(1);
     let lane = lanes.into_iter().next();
-    let lane = lane.ok_or_else(|| Refused::new(exit::STORE_REFUSED, "there is no thread for the worker"))?;
+    let lane = lane.ok_or_else(|| Refused::of(exit::STORE_REFUSED, &lane_gone().refusal()))?;
     let node = config.name.clone();
     let working = OnlyWorkerParts {
         clock: connections.clock.clone(),
@@ -236,7 +236,7 @@ pub(super) async fn serve_worker(
     });
     let joining = Box::pin(join_as_worker(config, working, neighbours));
     let worker = match select(joining, Box::pin(signals.next())).await {
-        Either::Left((joined, _)) => joined.map_err(|error| Refused::new(exit::STORE_REFUSED, error))?,
+        Either::Left((joined, _)) => joined.map_err(|error| Refused::of(exit::STORE_REFUSED, &error.refusal()))?,
         Either::Right(((), _)) => return Ok(()),
     };
     drop(waiting);

@@ -12,7 +12,7 @@ use crate::mesh::tls::{MeshTls, TlsFiles};
 use crate::mesh::{MeshSecret, Roles};
 use crate::node::notes::Notes;
 use crate::node::{Neighbours, Node, NodeConfig, NodeParts, join_node, run_node};
-use crate::problem::plain;
+use crate::problem::{Problem, plain, signals_unheard};
 use crate::process::notify::{Manager, waits_for};
 use crate::process::roles::{self, Connections};
 use crate::process::say::say;
@@ -25,7 +25,7 @@ use crate::telemetry::console::ConsoleNotes;
 use crate::telemetry::logging::{self, LogFormat, LogNotes};
 use crate::telemetry::metrics::{self, MetricNotes};
 use fencepost_core::limits::{HTTP_STOP_MS, SERVICE_READY_MS, STOP_START_MS};
-use fencepost_core::refusal::Refusal;
+use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::{BootTime, Monotonic, Span, StoreTime};
 use fencepost_storage::fjall_store::{FjallStore, NewStore, Options, glance};
 use fencepost_storage::model::ModelStore;
@@ -99,25 +99,24 @@ pub struct MeshPlace {
 /// What went wrong before the server served, with its exit code.
 pub(super) struct Refused {
     code: u8,
-    why: String,
+    problem: Box<Problem>,
 }
 
 impl Refused {
-    pub(super) fn new(code: u8, why: impl std::fmt::Display) -> Refused {
+    pub(super) fn of(code: u8, refusal: &Refusal) -> Refused {
         Refused {
             code,
-            why: why.to_string(),
+            problem: Box::new(Problem::of(refusal)),
         }
     }
 
-    /// With the refusal's code and what to do next.
-    pub(super) fn of(code: u8, refusal: &Refusal) -> Refused {
-        let hint = refusal.hint.trim_end_matches('.');
-        let bare = Refusal {
-            detail: refusal.detail.trim_end_matches('.').to_owned(),
-            ..refusal.clone()
-        };
-        Refused::new(code, format!("{bare}: {hint}"))
+    /// As other problems are told, and the exit code behind it.
+    fn text(&self) -> String {
+        format!(
+            "{}fencepost: not started (exit code {})",
+            self.problem.text(),
+            self.code
+        )
     }
 }
 
@@ -133,7 +132,7 @@ pub fn serve(options: ServeOptions) -> ExitCode {
     match threads::main_system().block_on(run(options)) {
         Ok(()) => exit::code(exit::STOPPED),
         Err(refused) => {
-            say(&format!("fencepost: {} (exit code {})", refused.why, refused.code));
+            say(&refused.text());
             exit::code(refused.code)
         }
     }
@@ -213,7 +212,7 @@ async fn open_part(
 }
 
 async fn run(mut options: ServeOptions) -> Result<(), Refused> {
-    let mut signals = Signals::listen().map_err(|error| Refused::new(exit::LISTEN_REFUSED, error))?;
+    let mut signals = Signals::listen().map_err(|error| Refused::of(exit::LISTEN_REFUSED, &signals_unheard(&error)))?;
     let chance: SharedChance = Arc::new(SystemChance);
     let clock: SharedClock = Arc::new(SystemClock::with_fine_timer());
     // Before the first connection, so that what is refused is counted.
@@ -370,8 +369,13 @@ fn open_store(
         ..settings
     };
     let store = FjallStore::start(folder, settings).map_err(|error| {
-        let why = format!("{error} ({}): {}", error.code(), error.next_step());
-        Refused::new(exit::STORE_REFUSED, why)
+        let refusal = Refusal::new(
+            RefusalKind::Conflict,
+            error.code(),
+            error.to_string(),
+            error.next_step(),
+        );
+        Refused::of(exit::STORE_REFUSED, &refusal)
     })?;
     let cell = store.identity().cell;
     certificate::check_cell(tls, cell)?;
@@ -385,7 +389,11 @@ fn make_token_folder(options: &ServeOptions) -> Result<(), Refused> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| {
         let why = format!("the folder {} cannot be made: {}", folder.display(), plain(&error));
-        Refused::new(exit::STORE_REFUSED, why)
+        let hint = "check the path, its owner and its mode, or name another folder";
+        Refused::of(
+            exit::STORE_REFUSED,
+            &Refusal::new(RefusalKind::Forbidden, "folder_unusable", why, hint),
+        )
     })
 }
 
@@ -432,7 +440,7 @@ async fn start_node(
         None => run_node(options.node.clone(), parts).await,
         Some(neighbours) => join_node(options.node.clone(), parts, neighbours).await,
     };
-    started.map_err(|error| Refused::new(exit::STORE_REFUSED, error))
+    started.map_err(|error| Refused::of(exit::STORE_REFUSED, &error.refusal()))
 }
 
 fn make_api(
@@ -450,7 +458,9 @@ fn make_api(
             .map_err(|refusal| Refused::of(exit::STORE_REFUSED, &refusal))?,
         (None, None) => {
             let token = token_text([draw(), draw()]);
-            say(&format!("token: {token} (in memory; put it into FENCEPOST_TOKEN)"));
+            say(&format!(
+                "token, in memory; in the other terminal: export FENCEPOST_TOKEN={token}"
+            ));
             TokenDigest::of(&token)
         }
     };

@@ -136,7 +136,7 @@ fn what_is_no_file_is_refused() {
     for file in [".", "not-there.toml"] {
         for words in [&["config", "check", file][..], &["serve", "--config", file]] {
             let (code, out, err) = run(folder.path(), words, &[]);
-            assert_eq!((code, out.as_str()), (1, ""), "{words:?}: {err}");
+            assert_eq!((code, out.as_str()), (2, ""), "{words:?}: {err}");
             assert!(err.contains("[file_unreadable]") && err.contains("hint: "), "{err}");
         }
     }

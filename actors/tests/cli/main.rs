@@ -128,7 +128,7 @@ fn words_that_are_no_utf8_exit_with_2_and_say_so() {
         let (code, out, err) = ended(fencepost(folder.path(), words).arg(odd).output().unwrap());
         assert_eq!((code, out.as_str()), (2, ""), "{words:?}: {err}");
         let why = if words.is_empty() {
-            "unrecognized subcommand"
+            "Unrecognized subcommand"
         } else {
             "UTF-8"
         };
@@ -198,10 +198,10 @@ fn what_is_no_certificate_is_not_read_for_ever() {
 }
 
 #[test]
-fn a_server_whose_file_of_settings_is_not_there_exits_with_1() {
+fn a_server_whose_file_of_settings_is_not_there_exits_with_2() {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, err) = run(folder.path(), &["serve", "--config", "missing.toml"]);
-    assert!(code == 1 && err.contains("[file_unreadable]"), "{code}: {err}");
+    assert!(code == 2 && err.contains("[file_unreadable]"), "{code}: {err}");
 }
 
 #[test]

@@ -23,7 +23,8 @@ Two zones, never mixed up: `--tz` of commands that make or change schedules (`sc
 `import crontab`) and of `schedule preview` is the zone of the rule, UTC unless it is named. `--tz` of all other commands,
 and `FENCEPOST_TZ`, is the zone that times are shown in, and is stored nowhere.
 
-What went wrong is told in two lines, `error: … [code, field]` and `hint: …`; programs decide on the code, which stays.
+What went wrong is told in two lines, `error: … [code, field]` and `hint: …`, also by a server that does not start; programs
+decide on the code, which stays. A command line that is wrong has the code `usage`, and its usage behind the two lines.
 
 ## Variables
 
@@ -55,9 +56,9 @@ fn render() -> String {
         writeln!(page, "| {} | {meaning} |", *exit as u8).unwrap();
     }
     page.push_str(
-        "\n9 and 10 are reserved. `serve` and `dev` end with 2 where a flag is wrong, with 8 where a setting in the file or \
-         a\nvariable is, with 1 where the file cannot be read or nothing can be started at all, else with codes of their \
-         own:\n\n| code | meaning |\n|---|---|\n",
+        "\n9 and 10 are reserved. `serve` and `dev` end with 2 where a flag is wrong or the file of settings cannot be read, \
+         with 8\nwhere a setting in the file or a variable is wrong, with 1 where the system starts no process or thread at \
+         all, else with\ncodes of their own:\n\n| code | meaning |\n|---|---|\n",
     );
     for (code, meaning) in SERVER_EXITS {
         writeln!(page, "| {code} | {meaning} |").unwrap();

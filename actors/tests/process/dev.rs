@@ -100,7 +100,10 @@ fn dev_ephemeral_fires_answers_with_its_token_and_leaves_no_folder() {
         lines.iter().any(|line| facts(line).4 == "succeeded").then_some(())
     });
     let said = server.said();
-    let token = said.split("token: ").nth(1).and_then(|rest| rest.split(' ').next());
+    let token = said
+        .split("export FENCEPOST_TOKEN=")
+        .nth(1)
+        .and_then(|rest| rest.lines().next());
     let mut api = Api::new(server.address(), token.unwrap_or_else(|| panic!("no token: {said}")));
     let jobs: Value = api.get("/v1/jobs?state=succeeded").expect(200);
     assert!(!jobs["items"].as_array().unwrap().is_empty(), "{jobs}");

@@ -5,6 +5,7 @@
 use crate::closed_shard::{place_with_a_shut_shard, runs_a_job};
 use crate::pace::{until, until_true};
 use crate::server::{Place, Server};
+use fencepost::process::exit::{PANIC, STORE_BROKEN};
 use fencepost_core::limits::SERVICE_READY_MS;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -222,6 +223,40 @@ fn the_unit_is_sound() {
     }
     println!("{}", text.lines().last().unwrap_or_default());
     assert!(rated.status.success(), "exposure is above 2.0:\n{text}");
+}
+
+#[test]
+fn what_a_person_has_to_mend_is_not_started_again_and_again() {
+    let unit = std::fs::read_to_string(deploy("systemd/fencepost.service")).unwrap();
+    let list = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("RestartPreventExitStatus="));
+    let prevented: Vec<u8> = list.unwrap().split(' ').map(|code| code.parse().unwrap()).collect();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("wrong.toml"), "lisen = 1").unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    for (words, code, says) in [
+        (&["--config", "missing.toml"][..], 2, "[file_unreadable]"),
+        (&["--no-such-flag"], 2, "[usage, --no-such-flag]"),
+        (&["--config", "wrong.toml"], 8, "[config_key_unknown, lisen]"),
+        (&["--listen", "127.0.0.1:0", "--data", "file"], 72, "[store_io]"),
+        (&["--listen", "0.0.0.0:0"], 73, ", listen]"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        let ended = command.arg("serve").args(words).current_dir(&folder).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(i32::from(code)), "{words:?}: {said}");
+        assert!(prevented.contains(&code), "{code}");
+        let mut lines = said.lines().skip_while(|line| !line.starts_with("error: "));
+        let (error, hint) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        assert!(error.ends_with(says) && hint.starts_with("hint: "), "{words:?}: {said}");
+    }
+    for code in [STORE_BROKEN, PANIC] {
+        assert!(
+            !prevented.contains(&code),
+            "{code}: nothing would fire until somebody looks"
+        );
+    }
 }
 
 #[test]

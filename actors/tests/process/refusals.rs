@@ -38,7 +38,7 @@ fn a_second_process_on_a_folder_is_refused_and_the_first_goes_on() {
     let mut place = Place::new(&[]);
     let server = place.start();
     let said = refused(&mut place);
-    for word in ["store_locked", "in use by process", "stop the other process"] {
+    for word in ["[store_locked]", "in use by process", "hint: Stop the other process"] {
         assert!(said.contains(word), "{word}: {said}");
     }
     assert!(said.contains(&server.pid().to_string()), "names the other: {said}");
@@ -56,9 +56,9 @@ fn a_folder_of_a_newer_version_is_refused_untouched() {
     std::fs::write(&identity, text.replace(&says(NEWEST), &says(newer))).unwrap();
     let said = refused(&mut place);
     for word in [
-        "store_newer",
+        "[store_newer]",
         &format!("has format {newer}"),
-        "start the version that wrote it",
+        "hint: Start the version that wrote it",
     ] {
         assert!(said.contains(word), "{word}: {said}");
     }
@@ -123,6 +123,9 @@ fn a_port_in_use_is_refused_with_its_own_code() {
     let mut second = Place::new(&[]).listening_on(server.address());
     let mut other = second.spawn();
     assert_eq!(other.exit_code(), Some(73), "{}", other.said());
+    for word in ["error: The address", "[listen_failed, listen]", "hint: Another server"] {
+        assert!(other.said().contains(word), "{word}: {}", other.said());
+    }
     until_true("the first", || server.api().get("/livez").status == 200);
 }
 
