@@ -6,6 +6,7 @@
 use crate::clock::SharedClock;
 use crate::cluster::member::BoardLink;
 use crate::cluster::message::{BoardAnswer, BoardCall, MESSAGE_OLDEST, MESSAGE_VERSION};
+use crate::mesh::body::Body;
 use crate::mesh::envelope::BOARD;
 use crate::mesh::peer::Peer;
 use crate::mesh::{NodeFacts, Roles, Service};
@@ -28,14 +29,12 @@ pub fn board_over(peer: Peer) -> BoardLink {
             BoardCall::Post { wait_ms, .. } => Span::from_millis(u64::from(*wait_ms)),
             BoardCall::Leave { .. } | BoardCall::Time { .. } => Span::ZERO,
         };
-        let version = message_version(&peer);
-        if version == MESSAGE_OLDEST && matches!(call, BoardCall::Time { .. }) {
-            return ready(Err(
-                "the board is of the version before, which states no time".to_owned()
-            ))
-            .boxed();
+        let body = Body::of(|protocol| form_of(&call, protocol));
+        if peer.protocol().is_none() && matches!(call, BoardCall::Time { .. }) {
+            // Asked for the time that it is, not for that of a connection to come.
+            return ready(Err("there is no connection to the board".to_owned())).boxed();
         }
-        let called = peer.call(BOARD, call.encode(version), wait + Span::from_millis(BOARD_ANSWER_MS));
+        let called = peer.call(BOARD, body, wait + Span::from_millis(BOARD_ANSWER_MS));
         called
             .map(|answer| {
                 let bytes = answer.map_err(|error| error.to_string())?;
@@ -45,12 +44,12 @@ pub fn board_over(peer: Peer) -> BoardLink {
     })
 }
 
-/// As the connection of the moment has it. The next one may have another: what is not understood there is said
-/// again with the next post.
-fn message_version(peer: &Peer) -> u8 {
-    match peer.protocol() {
-        Some(protocol) if protocol > 1 => MESSAGE_VERSION,
-        Some(_) | None => MESSAGE_OLDEST,
+/// As it is said over a connection of this protocol, if it can be.
+fn form_of(call: &BoardCall, protocol: u16) -> Option<Vec<u8>> {
+    match (protocol > 1, call) {
+        (true, _) => Some(call.encode(MESSAGE_VERSION)),
+        (false, BoardCall::Time { .. }) => None,
+        (false, BoardCall::Post { .. } | BoardCall::Leave { .. }) => Some(call.encode(MESSAGE_OLDEST)),
     }
 }
 

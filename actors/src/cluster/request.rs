@@ -6,6 +6,8 @@
 
 use crate::cluster::refusal::{put as put_refusal, take as take_refusal};
 use crate::gateway::{ScheduleRequest, ShardReply, ShardRequest};
+use crate::mesh::body::Body;
+use crate::mesh::frame::{PROTOCOL, PROTOCOL_OLDEST};
 use fencepost_core::ids::{Incarnation, JobId, ShardId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::{CancelAnswer, CreateItem, Created, Settlement};
@@ -43,6 +45,14 @@ fn version_of(request: &ShardRequest, protocol: u16) -> u8 {
         | ShardRequest::RetryDead(_)
         | ShardRequest::SettleUncertain(..)
         | ShardRequest::Schedule(..) => MESSAGE_VERSION,
+    }
+}
+
+/// A request for a shard, for a connection of whichever protocol there will be.
+pub fn request_body(shard: ShardId, request: &ShardRequest) -> Body {
+    match version_of(request, PROTOCOL_OLDEST) == version_of(request, PROTOCOL) {
+        true => encode_request(shard, request, PROTOCOL).into(),
+        false => Body::of(|protocol| Some(encode_request(shard, request, protocol))),
     }
 }
 

@@ -5,7 +5,7 @@
 //! never: send a request twice unless it is known that nothing was done. Next: `request.rs`, `work.rs`,
 //! `../node/gateway.rs`.
 
-use crate::cluster::request::{Reply, decode_reply, decode_request, encode_reply, encode_request};
+use crate::cluster::request::{Reply, decode_reply, decode_request, encode_reply, request_body};
 use crate::gateway::ShardRequest;
 use crate::mesh::dial::dial_for;
 use crate::mesh::envelope::{REPORTS, REQUESTS};
@@ -14,7 +14,6 @@ use crate::mesh::{MeshParts, NodeFacts, Roles, Service};
 use crate::node::gateway::NodeGateway;
 use crate::shell::messages::{outcome_unknown, shard_away};
 use fencepost_core::ids::ShardId;
-use fencepost_core::level;
 use fencepost_core::limits::{BOARD_NODES_MAX, FOLLOW_CONNECT_MS, REQUEST_CALL_MS};
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
@@ -49,13 +48,12 @@ impl Router {
     /// Sends a request to the node that is reached there.
     pub fn call(&self, address: &Arc<str>, shard: ShardId, request: &ShardRequest) -> BoxFuture<'static, Reply> {
         let peer = self.peer(Way::Requests, address);
-        let body = encode_request(shard, request, peer.protocol().unwrap_or(level::OLDEST));
         // Where there is no connection the owner may be gone, and its shard on its way to another.
         let wait = match peer.facts() {
             Some(_) => Span::from_millis(REQUEST_CALL_MS),
             None => Span::from_millis(FOLLOW_CONNECT_MS),
         };
-        let called = peer.call(REQUESTS, body, wait);
+        let called = peer.call(REQUESTS, request_body(shard, request), wait);
         called
             .map(|answer| match answer {
                 // Who answers what cannot be read may have done it.

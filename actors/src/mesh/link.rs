@@ -307,6 +307,9 @@ impl Writer {
                 deadline,
                 body,
             } => {
+                let Some(body) = body.form(self.ours.version) else {
+                    return shared.fail_unsaid(id);
+                };
                 if !shared.mark_sent(id) {
                     return;
                 }
@@ -315,7 +318,7 @@ impl Writer {
                     id,
                     service,
                     wait_ms: u32::try_from(left).unwrap_or(u32::MAX),
-                    body: &body,
+                    body,
                 };
                 put_request(&request, &mut self.payload);
                 FrameKind::Request

@@ -5,6 +5,7 @@
 //! foundations). Must never: know what a service's messages mean, or hold a decision. Next:
 //! `peer.rs` (calls), `link.rs` (a connection at work), `dial.rs`, `listen.rs`, `frame.rs`.
 
+pub mod body;
 pub mod counts;
 pub mod dial;
 pub mod envelope;

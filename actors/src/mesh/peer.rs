@@ -6,6 +6,7 @@
 
 use crate::clock::SharedClock;
 use crate::mesh::NodeFacts;
+use crate::mesh::body::Body;
 use crate::mesh::envelope::{ServiceId, Status};
 use crate::mesh::queue::{Item, Pushed, SendQueue};
 use fencepost_core::time::Span;
@@ -82,7 +83,7 @@ impl Peer {
     pub fn call(
         &self,
         service: ServiceId,
-        body: Vec<u8>,
+        body: impl Into<Body>,
         wait: Span,
     ) -> BoxFuture<'static, Result<Vec<u8>, CallError>> {
         let shared = self.shared.clone();
@@ -92,7 +93,7 @@ impl Peer {
             id,
             service,
             deadline: shared.clock.mono() + wait,
-            body,
+            body: body.into(),
         };
         let refused = match shared.queue.push(item) {
             Pushed::Waits | Pushed::Shed => None,
@@ -164,6 +165,14 @@ impl Shared {
                 true
             }
             None => false,
+        }
+    }
+
+    /// The connection that there is has no form of it.
+    pub(super) fn fail_unsaid(&self, id: u64) {
+        if let Some(waiting) = self.forget(id) {
+            let why = "the other node is of the version before, which has no such call";
+            let _ = waiting.answer.send(Err(CallError::NotSent(why)));
         }
     }
 

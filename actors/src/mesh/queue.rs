@@ -4,6 +4,7 @@
 //! answer always finds room (the calls in work are bounded until their answers are written); a hint makes room by
 //! pushing out the oldest hint. Must never: reorder. Next: `peer.rs`, `link.rs`.
 
+use crate::mesh::body::Body;
 use crate::mesh::envelope::{ServiceId, Status};
 use fencepost_core::limits::{SEND_QUEUE_BYTES_MAX, SEND_QUEUE_FRAMES_MAX};
 use fencepost_core::time::Monotonic;
@@ -18,7 +19,7 @@ pub(super) enum Item {
         id: u64,
         service: ServiceId,
         deadline: Monotonic,
-        body: Vec<u8>,
+        body: Body,
     },
     /// Of a call that came over this connection; lets the next call in once it is written.
     Answer {
@@ -37,7 +38,8 @@ pub(super) enum Item {
 impl Item {
     fn bytes(&self) -> usize {
         match self {
-            Item::Request { body, .. } | Item::Answer { body, .. } | Item::Tell { body, .. } => body.len(),
+            Item::Request { body, .. } => body.len(),
+            Item::Answer { body, .. } | Item::Tell { body, .. } => body.len(),
         }
     }
 
@@ -159,7 +161,7 @@ mod tests {
             id: 1,
             service: ServiceId(1),
             deadline: Monotonic(0),
-            body: vec![0; bytes],
+            body: vec![0; bytes].into(),
         }
     }
 

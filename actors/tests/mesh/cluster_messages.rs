@@ -94,7 +94,7 @@ fn schedule() -> Box<ScheduleSpec> {
     })
 }
 
-fn requests() -> Vec<ShardRequest> {
+pub fn requests() -> Vec<ShardRequest> {
     let about = |asked| ShardRequest::Schedule((name("default"), name("nightly")), asked);
     let item = CreateItem {
         id: id(1),

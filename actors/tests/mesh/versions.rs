@@ -3,14 +3,19 @@
 //! Owns: the older node in this process, which is one that greets with the first version only. Next:
 //! `../process/versions.rs` (whole processes), `../../src/mesh/greeting.rs`.
 
+use crate::cluster_messages::requests;
 use crate::pair::{CELL, ECHO, Echo, Listening, facts, listen, parts};
 use fencepost::clock::{SharedClock, SystemClock};
 use fencepost::cluster::board::{BoardService, board_over};
 use fencepost::cluster::message::{BoardAnswer, BoardCall};
+use fencepost::cluster::request::decode_request;
+use fencepost::cluster::route::Router;
+use fencepost::gateway::ShardRequest;
 use fencepost::mesh::dial::dial;
-use fencepost::mesh::envelope::{BOARD, ServiceId};
+use fencepost::mesh::envelope::{BOARD, REQUESTS, ServiceId};
 use fencepost::mesh::{MeshParts, Roles, Service, Versions};
 use fencepost_core::coordinator::board::Session;
+use fencepost_core::ids::ShardId;
 use fencepost_core::name::Name;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fencepost_storage::model::ModelStore;
@@ -55,6 +60,31 @@ async fn who_does_not_know_the_cells_level_is_refused_before_it_can_call() {
     assert_eq!(peer.protocol(), None);
     let newer = dial(dialer(Versions::up_to(2)), listening.address.to_string());
     assert_eq!(newer.call(ECHO, b"x".to_vec(), WAIT).await, Ok(b"x".to_vec()));
+}
+
+/// A node of this version calls before there is a connection: what it says takes the form of the one that comes.
+#[tokio::test]
+async fn a_call_that_waits_for_a_connection_is_said_in_the_version_of_that_connection() {
+    let delayed = requests().remove(0);
+    for (theirs, is_delay_said) in [(1, false), (2, true)] {
+        let echo = Echo::new(9);
+        let parts = parts(
+            Some(CELL),
+            facts("owner", 1, Roles::SCHEDULER),
+            &[(REQUESTS, echo.clone())],
+        );
+        let versions = Versions::up_to(theirs);
+        let listening = listen(MeshParts { versions, ..parts }).await;
+        let router = Router::new(dialer(Versions::up_to(2)));
+        // The echo is no reply; what it was told is looked at.
+        let reply = router.call(&listening.address.to_string().into(), ShardId(3), &delayed);
+        assert_eq!(reply.await.unwrap_err().code, "outcome_unknown");
+        let told = echo.seen.lock().unwrap().remove(0);
+        let Ok((ShardId(3), ShardRequest::CreateJobs(items))) = decode_request(&told) else {
+            panic!("not understood: {told:?}");
+        };
+        assert_eq!(items[0].delay.is_some(), is_delay_said, "to a node that knows {theirs}");
+    }
 }
 
 struct Still;
@@ -108,7 +138,7 @@ async fn the_board_takes_a_node_of_the_version_before_and_notes_that_it_is_one()
         };
         assert_eq!(view.sessions[0].level, version, "what is not said is the first");
         match version {
-            1 => assert!(time.unwrap_err().contains("states no time")),
+            1 => assert!(time.unwrap_err().contains("has no such call")),
             _ => assert_eq!(time, Ok(BoardAnswer::Stated(StoreTime(1_700_000_000_000_000)))),
         }
     }

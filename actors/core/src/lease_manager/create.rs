@@ -47,7 +47,7 @@ impl Asked {
     /// Whether this job may have come of it: "at once" is due when it was made, a delay counts from then.
     fn is_of(&self, job: &Job) -> bool {
         let due_at = first_due(self.due_at, self.delay, job.created_at);
-        matches!(job.origin, Origin::Request { .. }) && self.spec == job.spec && due_at == job.due_at
+        self.spec == job.spec && due_at == job.due_at
     }
 }
 
@@ -202,14 +202,24 @@ fn key_answer(now: Now, item: &CreateItem, made: &Made) -> KeyAnswer {
     }
 }
 
-/// Whether a job has this id already, and then whether it is the one that is asked for.
+/// Whether a job has this id already, and then whether it is the one that is asked for. Of one that is sent again
+/// only what its sender chose is compared: a delay is an instant on the way to or from a node of the version before.
 fn sent_before(item: &CreateItem, made: &Made) -> Option<bool> {
     let asked = Asked::of(item);
     if let Some(before) = made.ids.get(&item.id) {
         return Some(*before == asked);
     }
     let stored = item.existing.as_ref().filter(|job| job.id == item.id)?;
-    Some(asked.is_of(stored))
+    let key = item.key.as_ref().map(|(key, _)| key);
+    let is_its_origin = matches!(&stored.origin, Origin::Request { key: held } if held.as_ref() == key);
+    Some(
+        is_its_origin
+            && if item.resent {
+                item.spec == stored.spec
+            } else {
+                asked.is_of(stored)
+            },
+    )
 }
 
 fn is_key_over(now: Now, existing: Option<&Job>, holder: JobId) -> bool {

@@ -1,15 +1,16 @@
 //! Histories of PROTOCOL about outcomes and waits: F15, F18, F20 (b).
 
 use crate::support::lease_harness::Leases;
-use crate::support::make::{failed, failed_with, item, job_id, outcome, spec, succeeded, worker};
+use crate::support::make::{failed, failed_with, item, item_due, job_id, outcome, spec, succeeded, worker};
 use fencepost_core::ids::WorkerId;
-use fencepost_core::job::{AttemptResult, Delivery, EffectProof, JobState, RetryAdvice, Verdict};
+use fencepost_core::job::{AttemptResult, Delivery, EffectProof, JobSpec, JobState, RetryAdvice, Verdict};
 use fencepost_core::lease_manager::backoff;
 use fencepost_core::lease_manager::io::{
     AttemptOutcome, CancelAnswer, CreateItem, Grant, LeaseInput, Recorded, Settlement,
 };
 use fencepost_core::limits::ATTEMPT_RECORDS_MAX;
 use fencepost_core::time::Span;
+use std::sync::Arc;
 
 /// An at-most-once job that was granted and, if asked, has begun.
 fn at_most_once(begun: bool) -> (Leases, WorkerId, Grant) {
@@ -270,7 +271,7 @@ fn f20_a_leap_ahead_does_not_shorten_a_delay() {
     let (mut leases, w) = (Leases::new(), worker("a", 1));
     leases.create(delayed(1)).unwrap();
     let due = leases.now.store + Span::from_secs(60);
-    leases.create(crate::support::make::item_due(2, due)).unwrap();
+    leases.create(item_due(2, due)).unwrap();
     leases.now.store = leases.now.store + Span::from_secs(3_600);
     leases.pass(Span::from_secs(1));
     let granted = leases.offer(&w, 9);
@@ -281,21 +282,30 @@ fn f20_a_leap_ahead_does_not_shorten_a_delay() {
     assert_eq!(leases.offer(&w, 9).len(), 1);
 }
 
+/// As a node of the version before says it: its gateway's guess of the instant.
+fn delayed_as_instant(number: u64) -> CreateItem {
+    item_due(number, Leases::new().now.store + Span::from_secs(61))
+}
+
 #[test]
-fn f26_a_delayed_creation_sent_again_is_the_same_job() {
-    let mut leases = Leases::new();
-    leases.create(delayed(1)).unwrap();
-    leases.pass(Span::from_secs(5));
-    let again = |delay| CreateItem {
-        delay,
-        resent: true,
-        ..item(1, spec())
-    };
-    assert!(leases.create(again(Some(Span::from_secs(60)))).unwrap().replayed);
-    assert_eq!(
-        leases.create(again(Some(Span::from_secs(61)))).unwrap_err().code,
-        "job_id_taken"
-    );
+fn f26_a_delayed_creation_sent_again_is_the_same_job_in_whichever_form_it_comes() {
+    let forms: [fn(u64) -> CreateItem; 2] = [delayed, delayed_as_instant];
+    for (first, second) in forms.into_iter().flat_map(|first| forms.map(|second| (first, second))) {
+        let mut leases = Leases::new();
+        leases.create(first(1)).unwrap();
+        leases.pass(Span::from_secs(5));
+        let again = CreateItem {
+            resent: true,
+            ..second(1)
+        };
+        assert!(leases.create(again.clone()).unwrap().replayed);
+        let priority = spec().priority + 1;
+        let other = CreateItem {
+            spec: Arc::new(JobSpec { priority, ..spec() }),
+            ..again
+        };
+        assert_eq!(leases.create(other).unwrap_err().code, "job_id_taken");
+    }
 }
 
 #[test]
@@ -303,7 +313,7 @@ fn f20_in_clock_doubt_no_first_start_comes_due_but_retries_do() {
     let (mut leases, w) = (Leases::new(), worker("a", 1));
     leases.create(item(1, spec())).unwrap();
     let due = leases.now.store + Span::from_secs(86_400);
-    leases.create(crate::support::make::item_due(2, due)).unwrap();
+    leases.create(item_due(2, due)).unwrap();
     let grant = leases.offer(&w, 1).remove(0);
     leases.report(&w, grant.job.id, grant.token, failed());
     leases.now.store = due + Span::from_secs(5);
