@@ -184,7 +184,7 @@ pub struct CursorRow {
     /// Next free number of a backlog row.
     pub backlog_next: u32,
     /// Newest request numbers of run-now and backfill, oldest first, at most `REQUESTS_KEPT_MAX`: of a cell before
-    /// level 2, which has no `RequestRow`.
+    /// level 2, which has no `RequestRow`. Each gets one once the cell is raised.
     pub requests: Vec<u64>,
 }
 
@@ -255,9 +255,9 @@ pub struct RequestRow {
     pub incarnation: Incarnation,
     /// Of its key, or as drawn for it.
     pub number: u64,
-    /// Digest of the request as parsed, before defaults.
+    /// Digest of the request as parsed, before defaults; zero of one that the version before carried out.
     pub digest: [u8; 32],
-    /// When it was carried out.
+    /// When it was carried out; or when the number that the version before kept became this row.
     pub at: StoreTime,
     /// How long it is kept after the end of what it made.
     pub kept: Span,

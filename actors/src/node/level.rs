@@ -27,7 +27,7 @@ impl CellLevel {
     }
 
     /// Nothing beyond it may be written.
-    pub(crate) fn get(&self) -> u16 {
+    pub fn get(&self) -> u16 {
         self.0.load(Ordering::SeqCst)
     }
 
@@ -36,7 +36,8 @@ impl CellLevel {
         level::key_kept(self.get(), asked)
     }
 
-    fn learn(&self, level: u16) {
+    /// As the cell's row says now.
+    pub(crate) fn learn(&self, level: u16) {
         if self.0.fetch_max(level, Ordering::SeqCst) < level {
             tracing::info!(level, "the cell was raised to a level");
         }

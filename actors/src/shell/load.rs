@@ -56,6 +56,8 @@ pub struct Loaded {
     pub marks: Vec<Write>,
     /// Owners in a row that ended before they had proven themselves.
     pub deaths: u32,
+    /// The cell's: an owner before this one may have written rows of it.
+    pub level: u16,
 }
 
 /// Opens a shard's scope and reads its start.
@@ -69,7 +71,7 @@ pub async fn open_and_load(store: SharedStore, plan: OpenPlan, holder: Holder) -
         node: plan.node.clone(),
     };
     let opened = store.open(request).await?;
-    check_cell(&store, plan.generation, plan.map).await?;
+    let level = check_cell(&store, plan.generation, plan.map).await?;
     let mut bad = Vec::new();
     let slots = plan.map.slots_of(plan.shard);
     let mut schedules = load_schedules(&store, slots, &mut bad).await?;
@@ -96,6 +98,7 @@ pub async fn open_and_load(store: SharedStore, plan: OpenPlan, holder: Holder) -
         bad,
         marks: owner_marks,
         deaths,
+        level,
     })
 }
 
@@ -138,8 +141,8 @@ async fn leave_once(store: &SharedStore, plan: &OpenPlan, holder: Holder) -> Res
 }
 
 /// A restore of a store that this node outlived raised the generation: what it knows of the cell is no longer
-/// true, and its tokens would be the lost side's (PROTOCOL F11). It must start anew.
-pub(crate) async fn check_cell(store: &SharedStore, generation: Generation, map: ShardMap) -> Result<(), StoreError> {
+/// true, and its tokens would be the lost side's (PROTOCOL F11). It must start anew. Answers the cell's level.
+pub(crate) async fn check_cell(store: &SharedStore, generation: Generation, map: ShardMap) -> Result<u16, StoreError> {
     let (rows, bad) = read_rows(store, &[RowKey::Cell]).await?;
     // Raised to a level that this build does not know, say: it must not write another row.
     if let Some(row) = bad.first() {
@@ -150,15 +153,12 @@ pub(crate) async fn check_cell(store: &SharedStore, generation: Generation, map:
         Row::Cell(cell) => Some(cell),
         _ => None,
     });
-    let is_same = cell
-        .as_ref()
-        .is_some_and(|cell| cell.generation == generation && cell.shards == map.count());
-    if is_same {
-        return Ok(());
+    match cell.filter(|cell| cell.generation == generation && cell.shards == map.count()) {
+        Some(cell) => Ok(cell.level),
+        None => Err(StoreError::Broken(
+            "the store behind this node was restored or exchanged since the node started".to_owned(),
+        )),
     }
-    Err(StoreError::Broken(
-        "the store behind this node was restored or exchanged since the node started".to_owned(),
-    ))
 }
 
 async fn load_schedules(

@@ -181,7 +181,7 @@ impl Needs {
             Needs::RunNow(reply, name, request) => {
                 let key = known.request_key(&name, request);
                 let made = known.run_now_id(&name, request);
-                let made = made.filter(|id| job_of(*id, known).is_some());
+                let made = made.and_then(|id| Some((id, job_of(id, known)?.ended_at)));
                 let seen = key.and_then(|key| known.row(&key).flatten()?.into_request());
                 #[cfg(madsim)]
                 let seen = seen.filter(|_| !crate::planted::is_planted(crate::planted::Bug::RequestForgotten));

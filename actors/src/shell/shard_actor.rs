@@ -154,6 +154,7 @@ impl ShardActor {
     fn on_loaded(&mut self, result: Result<Loaded, OpenError>, ctx: &mut Context<ShardActor>) {
         match result {
             Ok(loaded) => {
+                self.parts.level.learn(loaded.level);
                 self.mark_owner(loaded, ctx);
             }
             Err(OpenError::Store(StoreError::Broken(reason))) => (self.parts.fatal)(Ending::StoreBroke(reason)),

@@ -1,7 +1,7 @@
 //! Claims over HTTP and the shards of other nodes: owners and a desk in one process, over real sockets.
 //!
 //! Owns: that a claim takes jobs of every shard wherever it is, that its attempts follow a shard to its next owner,
-//! and that no grant goes to nobody. Next: `../../src/desk/`, `../../src/cluster/`, `../process/workers.rs`.
+//! that no grant goes to nobody, and what an owner that follows another knows. Next: `../../src/desk/`, `../../src/cluster/`, `../process/workers.rs`.
 
 use super::pair::{CELL, Listening, facts, listen, parts};
 use super::*;
@@ -55,7 +55,13 @@ struct Owner {
 
 impl Owner {
     async fn start(world: &World, node: &'static str) -> Owner {
+        Owner::start_in(world, node, 2).await
+    }
+
+    /// When it started the cell was at this level; nobody looks at the cell's row after that.
+    async fn start_in(world: &World, node: &'static str, level: u16) -> Owner {
         let map = ShardMap::new(SHARDS).unwrap();
+        let level = CellLevel::new(level);
         let mut shards = Vec::new();
         for shard in map.shards() {
             let parts = ShardParts {
@@ -76,7 +82,7 @@ impl Owner {
                 heartbeat: Span::from_secs(1),
                 key_kept: Span::from_secs(3_600),
                 trust: ClockWatch::new(world.clock.clone(), Span::from_secs(60)),
-                level: CellLevel::new(2),
+                level: level.clone(),
                 trial_turn: Arc::new(Semaphore::new(1)),
                 hosted: false,
             };
@@ -131,6 +137,27 @@ impl Owner {
                 address: self.listening.address.to_string().into(),
                 level: 2,
             }],
+        }
+    }
+
+    /// Asks about the schedule `tick`.
+    async fn ask(&self, request: ScheduleRequest) -> ScheduleReply {
+        let schedule = (name("default"), name("tick"));
+        let slot = Slot::of_schedule(&schedule.0, &schedule.1);
+        let shard = ShardMap::new(SHARDS).unwrap().shard_of(slot);
+        let (tell, told) = oneshot::channel();
+        let asked = ToShard::Client(Box::new(ShardRequest::Schedule(schedule, request)), tell);
+        self.shards[usize::from(shard.0)].send(asked).await.unwrap();
+        match told.await.unwrap() {
+            Ok(ShardReply::Schedule(reply)) => reply,
+            other => panic!("no answer about a schedule: {other:?}"),
+        }
+    }
+
+    async fn run_now(&self, request: u64) -> JobId {
+        match self.ask(ScheduleRequest::RunNow { request }).await {
+            ScheduleReply::Ran(id) => id,
+            other => panic!("not run: {other:?}"),
         }
     }
 
@@ -254,6 +281,24 @@ fn f18_a_claim_takes_jobs_of_another_nodes_shards_and_its_attempts_follow_them()
             assert_eq!((job.state, job.charged, job.refunded), (JobState::Succeeded, 1, 0));
             assert_eq!(job.attempts.len(), 1, "the one attempt of the claim");
         }
+    });
+}
+
+/// The cell was raised while its node was away from it.
+#[test]
+fn f26_an_owner_hears_of_a_raise_by_opening_and_answers_what_the_one_before_carried_out() {
+    run(async {
+        let world = cell().await;
+        let first = Owner::start(&world, "a").await;
+        let second = Owner::start_in(&world, "b", 1).await;
+        first.host(&world, true).await;
+        let spec = Box::new(every(3_600_000, StoreTime(0)));
+        first.ask(ScheduleRequest::Create { spec, paused: true }).await;
+        let ran = [first.run_now(7).await, first.run_now(8).await];
+        first.host(&world, false).await;
+        second.host(&world, true).await;
+        assert_eq!([second.run_now(7).await, second.run_now(8).await], ran);
+        assert!(!ran.contains(&second.run_now(9).await));
     });
 }
 

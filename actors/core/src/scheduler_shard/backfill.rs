@@ -67,6 +67,17 @@ struct Choice {
     over_cap: u64,
 }
 
+impl Choice {
+    fn answer(self) -> RequestAnswer {
+        RequestAnswer::Backfill {
+            count: self.count,
+            instants: self.instants,
+            already_fired: self.already_fired,
+            over_cap: self.over_cap,
+        }
+    }
+}
+
 impl SchedulerShard {
     pub(super) fn on_backfill(&mut self, step: &mut Step<'_>, reply: ReplyTo, name: &(Name, Name), asked: Backfill) {
         let request = Request {
@@ -126,12 +137,12 @@ impl Live {
         if let Some(reason) = &self.quarantined {
             return Err(refusals::quarantined(reason));
         }
-        step.need_room()?;
-        let choice = match self.has_seen(asked.number) {
+        if !asked.dry_run && self.was_carried_out_before(request) {
             // The version before kept no answer.
-            true => Choice::default(),
-            false => self.choose(asked)?,
-        };
+            return Ok(Choice::default().answer().into());
+        }
+        step.need_room()?;
+        let choice = self.choose(asked)?;
         if choice.stretches.len() > BACKFILL_SPANS_MAX {
             let detail = format!("the range falls into more than {BACKFILL_SPANS_MAX} separate stretches");
             return Err(refusals::backfill(
@@ -145,12 +156,7 @@ impl Live {
             true => None,
             false => Some(self.make_up(step, asked, &choice)),
         };
-        let answer = RequestAnswer::Backfill {
-            count: choice.count,
-            instants: choice.instants,
-            already_fired: choice.already_fired,
-            over_cap: choice.over_cap,
-        };
+        let answer = choice.answer();
         if let Some(made) = made.filter(|made| made.backlogs.1 > 0 || request.kept.is_some()) {
             self.remember(step, request, answer.clone(), made);
         }

@@ -99,6 +99,7 @@ fn dry_run(live: &Live, step: &Step<'_>, edit: Edit) -> Result<ScheduleReply, Re
         bytes: step.bytes,
         is_full: step.is_full,
         marks_drops: step.marks_drops,
+        has_request_rows: step.has_request_rows,
         zone_version: step.zone_version,
     };
     let mut copy = live.clone();

@@ -73,8 +73,9 @@ pub enum ScheduleInput {
         request: u64,
         /// The row of this request, if it was carried out: `request_key` names it, the shell looks.
         seen: Option<Box<RequestRow>>,
-        /// The job that the version before made of this request, if it is stored: `run_now_id` names it.
-        made: Option<JobId>,
+        /// The job that the version before made of this request, if it is stored, and when it ended: `run_now_id`
+        /// names it.
+        made: Option<(JobId, Option<StoreTime>)>,
     },
     /// Make up a past range.
     Backfill {

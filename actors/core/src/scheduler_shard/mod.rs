@@ -68,7 +68,7 @@ pub struct SchedulerShard {
     sweep: Sweep,
     past: PastLives,
     requests: Requests,
-    /// The cell's; nothing beyond it is read or written.
+    /// The cell's; nothing beyond it is written.
     level: u16,
     trials: Trials,
     /// The disk takes no new jobs or schedules.
@@ -96,6 +96,7 @@ impl SchedulerShard {
             bytes: BATCH_BYTES_MAX,
             is_full: self.is_full,
             marks_drops: level::marks_drops(self.level),
+            has_request_rows: level::has_request_rows(self.level),
             zone_version: &zone_version,
         };
         let stood = self.trials.stands();

@@ -88,6 +88,7 @@ impl SchedulerShard {
             is_full: false,
             // No edit is made here.
             marks_drops: false,
+            has_request_rows: false,
             zone_version: &zone_version,
         };
         let (is_careful, is_marked) = (opened.is_careful, opened.is_marked);

@@ -7,13 +7,13 @@ use super::SchedulerShard;
 use super::io::{FireNote, ScheduleReply};
 use super::live::Live;
 use super::refusals;
-use super::requests::{DIGEST_PURPOSE, Made, Request};
+use super::requests::{DIGEST_PURPOSE, Made, Request, is_kept};
 use super::settle::{Case, fire};
 use super::step::Step;
 use super::version::Discriminator;
 use crate::fate::FateKind;
 use crate::ids::{JobId, digest};
-use crate::job::FireCause;
+use crate::job::{FireCause, KEY_KEPT};
 use crate::machine::ReplyTo;
 use crate::name::Name;
 use crate::refusal::Refusal;
@@ -32,7 +32,7 @@ impl SchedulerShard {
         step: &mut Step<'_>,
         reply: ReplyTo,
         name: &(Name, Name),
-        (number, seen, made): (u64, Option<Box<RequestRow>>, Option<JobId>),
+        (number, seen, made): (u64, Option<Box<RequestRow>>, Option<(JobId, Option<StoreTime>)>),
     ) {
         let request = Request {
             number,
@@ -57,7 +57,7 @@ impl Live {
         &mut self,
         step: &mut Step<'_>,
         request: &Request,
-        made: Option<JobId>,
+        made: Option<(JobId, Option<StoreTime>)>,
     ) -> Result<ScheduleReply, Refusal> {
         if let Some(answer) = request.answered(self.cursor.incarnation) {
             return answer;
@@ -68,7 +68,10 @@ impl Live {
             ));
         };
         let earlier = version.job_id(StoreTime(0), Discriminator::RunNow(request.number, StoreTime(0)));
-        if self.has_seen(request.number) || made == Some(earlier) {
+        // Where its key makes another job after its time, that time is over some day; the job stays for longer.
+        let is_over = |end: Option<StoreTime>| request.kept.is_some() && !is_kept(step.now, end, KEY_KEPT);
+        let is_made = made.is_some_and(|(id, end)| id == earlier && !is_over(end));
+        if self.was_carried_out_before(request) || is_made {
             return Ok(ScheduleReply::Ran(earlier));
         }
         step.need_room()?;

@@ -27,6 +27,8 @@ pub(super) struct Step<'a> {
     pub(super) is_full: bool,
     /// Rows have a place for what edits drop ahead of its time (`level.rs`).
     pub(super) marks_drops: bool,
+    /// Rows of requests may be written (`level.rs`).
+    pub(super) has_request_rows: bool,
     /// Version of the zone data in use.
     pub(super) zone_version: &'a Arc<str>,
 }

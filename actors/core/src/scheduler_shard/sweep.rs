@@ -95,8 +95,7 @@ impl SchedulerShard {
 
     /// After the living the dead, then what was asked for, then a pause.
     fn end_round(&mut self, step: &mut Step<'_>) {
-        let has_requests = self.request_kept().is_some();
-        if self.past.order(step) || (has_requests && self.requests.order(step)) {
+        if self.past.order(step) || self.requests.order(step) {
             return;
         }
         self.past.begin_round();
@@ -128,6 +127,7 @@ impl SchedulerShard {
         let page = Page { after, fates, is_end };
         self.index.with(place, |live| {
             if live.cursor.incarnation == incarnation {
+                live.move_numbers(step);
                 live.audit_page(step, &page);
                 live.flush(step);
             }

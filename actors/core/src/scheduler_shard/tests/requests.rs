@@ -26,6 +26,13 @@ impl World {
                 .and_then(|key| self.rows.get(&key));
             *seen = row.cloned().and_then(Row::into_request);
         }
+        if let ScheduleInput::RunNow {
+            name, request, made, ..
+        } = &mut input
+        {
+            let earlier = self.machine.run_now_id(name, *request);
+            *made = earlier.and_then(|id| Some((id, *self.ends.get(&id)?)));
+        }
         input
     }
 
@@ -245,8 +252,57 @@ fn f26_before_its_level_a_request_is_remembered_as_the_version_before_does_and_h
     world.machine.set_level(crate::level::NEWEST);
     assert_eq!(ran(&mut world, 10).unwrap(), job, "after it was raised, too");
     assert_eq!(rerun(&mut world).unwrap().0.0, 0);
-    for request in 100..103 {
+}
+
+/// Answers of the version before hold after the raise, whichever others come, whoever owns the shard, and are over when
+/// the keys are.
+#[test]
+fn f26_what_was_carried_out_before_the_raise_is_answered_until_its_key_is_over() {
+    let mut world = paused_over_four();
+    world.machine.set_level(1);
+    let job = ran(&mut world, 10).unwrap();
+    rerun(&mut world).unwrap();
+    world.machine.set_level(crate::level::NEWEST);
+    let is_same = |world: &mut World, when: &str| {
+        let jobs = world.jobs.len();
+        assert_eq!(ran(world, 10).unwrap(), job, "{when}");
+        assert_eq!(rerun(world).unwrap(), ((0, 0, 0), Vec::new()), "{when}");
+        assert_eq!(world.jobs.len(), jobs, "{when}");
+    };
+    for request in 100..140 {
         ran(&mut world, request).unwrap();
     }
-    assert!(world.cursor("it").requests.is_empty(), "they fall away as others come");
+    is_same(&mut world, "after many others");
+    world.restart();
+    is_same(&mut world, "by another owner");
+    assert_eq!(walked_after(&mut world, HOUR_SPAN), 42, "each has a row");
+    assert!(world.cursor("it").requests.is_empty(), "and nothing is in memory");
+    is_same(&mut world, "by its row");
+    walked_after(&mut world, Span(KEY_KEPT.0 - 2 * HOUR_SPAN.0));
+    is_same(&mut world, "for a day");
+    walked_after(&mut world, Span(2 * KEY_KEPT.0));
+    assert_eq!(ran(&mut world, 10).unwrap(), job, "while its job has not ended");
+    end_all(&mut world);
+    walked_after(&mut world, Span(KEY_KEPT.0 - HOUR_SPAN.0));
+    assert_eq!(ran(&mut world, 10).unwrap(), job, "for a day after that");
+    assert_eq!(walked_after(&mut world, Span(2 * HOUR_SPAN.0)), 0);
+    let jobs = world.jobs.len();
+    assert_ne!(ran(&mut world, 10).unwrap(), job, "the key is used anew");
+    assert_eq!(rerun(&mut world).unwrap().0.0, 3);
+    world.run_to(world.now.store + Span::from_secs(1));
+    assert_eq!(world.jobs.len(), jobs + 4);
+}
+
+/// The level was raised, another owner carried requests out, and this one has not heard of it yet.
+#[test]
+fn f26_an_owner_that_has_not_heard_of_the_raise_answers_what_another_wrote() {
+    let mut world = paused_over_four();
+    let (job, first) = (ran(&mut world, 10).unwrap(), rerun(&mut world).unwrap());
+    world.restart();
+    world.machine.set_level(1);
+    let jobs = world.jobs.len();
+    assert_eq!(ran(&mut world, 10).unwrap(), job);
+    assert_eq!(rerun(&mut world).unwrap(), first);
+    assert_eq!(ran(&mut world, 9).unwrap_err().code, "idempotency_key_reused");
+    assert_eq!(world.jobs.len(), jobs);
 }
