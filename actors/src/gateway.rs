@@ -9,6 +9,7 @@ use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::{Generation, Incarnation, JobId, ShardId, ShardMap, Slot};
 use fencepost_core::job::{AttemptRecord, Job};
 use fencepost_core::lease_manager::io::{CancelAnswer, CreateItem, Created, Settlement};
+use fencepost_core::level::Level;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::row::{LeasedRow, QuarantineRow};
@@ -170,12 +171,14 @@ pub struct Health {
 }
 
 /// Facts about the store, for `doctor` and `/v1/facts`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFacts {
     /// Drawn when the cell was made.
     pub cell: u128,
     /// Raised by restore and promotion.
     pub generation: Generation,
+    /// The cell's level, as this node knows it.
+    pub level: Level,
     /// Shards of the cell.
     pub shards: u16,
     /// `fjall`, `model`, …
@@ -204,13 +207,13 @@ pub struct NodeFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelFacts {
     /// Of the cell.
-    pub cell: u16,
+    pub cell: Level,
     /// What this node knows.
-    pub known: u16,
+    pub known: Level,
     /// What the store's node knows.
-    pub of_store: u16,
+    pub of_store: Level,
     /// What each node on the board knows.
-    pub nodes: Vec<(Name, u16)>,
+    pub nodes: Vec<(Name, Level)>,
 }
 
 /// A node as the API sees it.

@@ -5,7 +5,7 @@
 
 use crate::batch::Batch;
 use fencepost_core::ids::{BatchNo, Epoch, Holder, Scope};
-use fencepost_core::level;
+use fencepost_core::level::{self, Level};
 use fencepost_core::name::Name;
 use fencepost_core::time::StoreTime;
 use futures_util::future::BoxFuture;
@@ -200,7 +200,7 @@ pub trait Store: Send + Sync + 'static {
     /// Facts for people.
     fn describe(&self) -> StoreFacts;
     /// The level that its node knows of, or has raised it to: a new cell gets no higher one.
-    fn level(&self) -> u16 {
+    fn level(&self) -> Level {
         level::known()
     }
 }

@@ -10,14 +10,21 @@
 
 use crate::job::KEY_KEPT;
 use crate::time::Span;
+use std::fmt;
 
+/// A level; also the format of a store's folder and the version of the protocol between nodes, which have its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Level(pub u16);
+
+/// The first one: rows that do not say their level are of it.
+pub const FIRST: Level = Level(1);
 /// The level of this build, and of a cell that it makes.
-pub const NEWEST: u16 = 2;
+pub const NEWEST: Level = Level(2);
 /// The oldest level that this build works with: the version before.
-pub const OLDEST: u16 = NEWEST - 1;
+pub const OLDEST: Level = Level(NEWEST.0 - 1);
 
 /// The level that this process knows: that of its build, or of the one before where a test plays that.
-pub fn known() -> u16 {
+pub fn known() -> Level {
     #[cfg(any(test, feature = "test-switches"))]
     if crate::planted::plays_older() {
         return OLDEST;
@@ -25,21 +32,30 @@ pub fn known() -> u16 {
     NEWEST
 }
 
-/// How long keys of jobs that end now are kept, in a cell of this level: before level 2 rows have no place for
-/// another time than the usual one.
-pub fn key_kept(level: u16, asked: Span) -> Span {
-    if level < 2 { KEY_KEPT } else { asked }
+impl fmt::Display for Level {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
 }
 
-/// Whether cursor rows of a cell of this level have a place for what edits dropped ahead of its time.
-pub fn marks_drops(level: u16) -> bool {
-    level >= 2
-}
+/// What may be written in a cell of this level. What is there is read whatever it is.
+impl Level {
+    /// How long keys of jobs that end now are kept: before level 2 rows have no place for another time than the usual
+    /// one.
+    pub fn key_kept(self, asked: Span) -> Span {
+        if self < Level(2) { KEY_KEPT } else { asked }
+    }
 
-/// Whether requests about schedules have rows, in a cell of this level: before level 2 each schedule remembers the
-/// newest few of their numbers.
-pub fn has_request_rows(level: u16) -> bool {
-    level >= 2
+    /// Whether cursor rows have a place for what edits dropped ahead of its time.
+    pub fn marks_drops(self) -> bool {
+        self >= Level(2)
+    }
+
+    /// Whether requests about schedules have rows: before level 2 each schedule remembers the newest few of their
+    /// numbers.
+    pub fn has_request_rows(self) -> bool {
+        self >= Level(2)
+    }
 }
 
 #[cfg(test)]
@@ -49,7 +65,8 @@ mod tests {
     #[test]
     fn what_a_level_has_no_place_for_is_not_asked_of_it() {
         let hour = Span::from_secs(3_600);
-        assert_eq!((key_kept(1, hour), key_kept(2, hour)), (KEY_KEPT, hour));
-        assert_eq!((marks_drops(1), marks_drops(2)), (false, true));
+        assert_eq!((FIRST.key_kept(hour), Level(2).key_kept(hour)), (KEY_KEPT, hour));
+        assert_eq!((FIRST.marks_drops(), Level(2).marks_drops()), (false, true));
+        assert_eq!((FIRST.has_request_rows(), Level(2).has_request_rows()), (false, true));
     }
 }

@@ -6,6 +6,7 @@
 use crate::fate::FateRow;
 use crate::ids::{BatchNo, Epoch, Generation, Holder, Incarnation, JobId, Scope, ShardId, Slot, Token, WorkerId};
 use crate::job::{AttemptRecord, Job};
+use crate::level::Level;
 use crate::limits::ATTEMPT_PAGE_RECORDS;
 use crate::name::Name;
 use crate::schedule::{BacklogRow, CursorRow, EditRow, RequestRow, ScheduleDefinition};
@@ -106,7 +107,7 @@ pub struct CellRow {
     /// When it was made.
     pub created_at: StoreTime,
     /// Nothing beyond it is in its rows; raised once every node knows the higher one (`level.rs`).
-    pub level: u16,
+    pub level: Level,
 }
 
 /// Which node may open a scope.

@@ -6,6 +6,7 @@
 use crate::ids::{Epoch, Generation, Holder, ShardId, ShardMap};
 use crate::lease_manager::LeaseManager;
 use crate::lease_manager::io::{LeaseEffect, LeaseInput, LeaseOpened};
+use crate::level::Level;
 use crate::machine::{Out, Wake};
 use crate::scheduler_shard::io::{ScheduleEffect, ScheduleInput, ScheduleOpened};
 use crate::scheduler_shard::{OpenRefused, SchedulerShard};
@@ -117,7 +118,7 @@ impl Shard {
     }
 
     /// The cell's level, from the next step on.
-    pub fn set_level(&mut self, level: u16) {
+    pub fn set_level(&mut self, level: Level) {
         self.scheduler.set_level(level);
     }
 

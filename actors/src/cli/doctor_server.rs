@@ -1,6 +1,6 @@
 //! What a server says of itself, judged by `doctor`.
 //!
-//! Owns: the words for readiness, version, store, clock, zone data and quarantine. Must never: ask. Next:
+//! Owns: the words for readiness, version, upgrade, store, clock, zone data and quarantine. Must never: ask. Next:
 //! `doctor.rs` (asks), `crate::api::routes::node` (answers).
 
 use super::doctor::{Finding, fail, ok, warn};
@@ -44,6 +44,7 @@ pub(super) fn judge_server(at: &str, facts: &Value, now: StoreTime) -> Vec<Findi
         },
         ok("store", of_store(facts)),
     ];
+    findings.extend(judge_upgrade(facts));
     findings.push(judge_clock(&text("store_time"), yes("clock_doubt"), now));
     findings.push(judge_offset(facts));
     findings.push(match text("zone_version") == ZoneVersion::bundled().to_string() {
@@ -63,6 +64,21 @@ pub(super) fn judge_server(at: &str, facts: &Value, now: StoreTime) -> Vec<Findi
         ),
     });
     findings
+}
+
+/// Whether the cell is at the level of the server's version; one of the version before does not say.
+fn judge_upgrade(facts: &Value) -> Option<Finding> {
+    let number = |key: &str| facts.get(key).and_then(Value::as_u64);
+    let (level, known) = number("level").zip(number("level_known"))?;
+    Some(match level < known {
+        false => ok("upgrade", format!("finished, the cell is at level {level}")),
+        true => warn(
+            "upgrade",
+            format!("not finished: the cell is at level {level}, the server's version knows level {known}"),
+            "when 'fencepost upgrade status' shows this version everywhere and nobody is to go back, run 'fencepost \
+             upgrade finish'",
+        ),
+    })
 }
 
 /// A node without the store knows of its sequence what it heard at its start, which says nothing now.
@@ -145,9 +161,11 @@ mod tests {
             "version": env!("CARGO_PKG_VERSION"), "ready": true, "draining": false, "quarantined": 0, "clock_doubt": false,
             "store_time": "2026-01-01T00:00:01Z", "zone_version": ZoneVersion::bundled().to_string(),
             "clock_offset": {"low_ms": -1, "high_ms": 2}, "clock_offset_max_ms": 1_000, "clock_holds_back": false,
+            "level": 2, "level_known": 2,
         });
         let good = judge_server("http://a", &facts, now);
         assert!(good.iter().all(|finding| finding.level == Level::Ok), "{good:?}");
+        assert_eq!(level(&good, "upgrade"), Some(Level::Ok));
         facts["quarantined"] = json!(2);
         facts["clock_doubt"] = json!(true);
         facts["clock_holds_back"] = json!(true);
@@ -168,6 +186,18 @@ mod tests {
             level(&judge_server("http://a", &facts, now), "clock"),
             Some(Level::Warn)
         );
+    }
+
+    #[test]
+    fn an_upgrade_that_is_not_finished_is_told_with_the_step_that_ends_it() {
+        let unfinished = judge_upgrade(&json!({"level": 1, "level_known": 2})).unwrap();
+        assert_eq!(unfinished.level, Level::Warn);
+        let said = format!("{unfinished:?}");
+        assert!(
+            said.contains("level 1") && said.contains("'fencepost upgrade finish'"),
+            "{said}"
+        );
+        assert!(judge_upgrade(&json!({"version": "of a server that does not say"})).is_none());
     }
 
     #[test]

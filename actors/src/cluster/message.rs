@@ -6,6 +6,7 @@
 
 use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
 use fencepost_core::ids::Epoch;
+use fencepost_core::level::{self, Level};
 use fencepost_core::limits::{BOARD_BYTES_MAX, BOARD_NODES_MAX, NODE_ADDRESS_BYTES_MAX, SHARD_COUNT_MAX};
 use fencepost_core::name::Name;
 use fencepost_core::time::StoreTime;
@@ -213,7 +214,7 @@ fn put_session(out: &mut Out<'_>, session: &Session, version: u8) {
     });
     out.text(&session.address);
     if version > 1 {
-        out.put(session.level);
+        out.put(session.level.0);
     }
 }
 
@@ -227,7 +228,11 @@ fn take_session(input: &mut In<'_>, version: u8) -> Result<Session, WireError> {
         decided: input.take()?,
         shards: input.list(usize::from(SHARD_COUNT_MAX), "shards", take_report)?,
         address: input.text(NODE_ADDRESS_BYTES_MAX, "address")?,
-        level: if version > 1 { input.take()? } else { 1 },
+        level: if version > 1 {
+            Level(input.take()?)
+        } else {
+            level::FIRST
+        },
     })
 }
 

@@ -6,6 +6,7 @@
 use fencepost_core::coordinator::board::{BoardView, Hold};
 use fencepost_core::coordinator::io::Assigned;
 use fencepost_core::ids::ShardId;
+use fencepost_core::level::Level;
 use fencepost_core::name::Name;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -38,7 +39,7 @@ struct Table {
     board: Option<u64>,
     addresses: BTreeMap<Name, Arc<str>>,
     /// Of every node on a board that is not young.
-    levels: Option<Vec<(Name, u16)>>,
+    levels: Option<Vec<(Name, Level)>>,
 }
 
 impl Owners {
@@ -80,7 +81,7 @@ impl Owners {
     }
 
     /// The level that every node on the board knows; `None` while a node may be missing there.
-    pub fn levels(&self) -> Option<Vec<(Name, u16)>> {
+    pub fn levels(&self) -> Option<Vec<(Name, Level)>> {
         self.lock().levels.clone()
     }
 
@@ -220,7 +221,7 @@ mod tests {
             decided: 0,
             shards: shards.iter().map(report).collect(),
             address: format!("at-{node}").into(),
-            level: 2,
+            level: fencepost_core::level::NEWEST,
         }
     }
 

@@ -17,9 +17,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// First bytes of every frame after its length.
 pub const MAGIC: [u8; 4] = *b"FNCP";
 /// Newest version of the frames and of what is in them; the same number as the level of rows.
-pub const PROTOCOL: u16 = level::NEWEST;
+pub const PROTOCOL: u16 = level::NEWEST.0;
 /// Oldest version that this build understands.
-pub const PROTOCOL_OLDEST: u16 = level::OLDEST;
+pub const PROTOCOL_OLDEST: u16 = level::OLDEST.0;
 /// Version of greetings, for ever: they agree on the version of what follows.
 pub const GREETING: u16 = 1;
 /// Bytes of a frame's head, its length included.

@@ -160,7 +160,7 @@ pub struct Versions {
 impl Default for Versions {
     /// All that this build knows.
     fn default() -> Versions {
-        Versions::up_to(level::known())
+        Versions::up_to(level::known().0)
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::mesh::envelope::STORE;
 use crate::mesh::peer::{CallError, Peer};
 use crate::mesh::{NodeFacts, Roles, Service};
-use fencepost_core::level;
+use fencepost_core::level::{self, Level};
 use fencepost_core::limits::STORE_CALL_MS;
 use fencepost_core::time::Span;
 use fencepost_storage::remote::serve::Serving;
@@ -34,8 +34,8 @@ impl StoreLink for MeshStoreLink {
     }
 
     /// One number for both: the version that is spoken. The oldest while there is no connection.
-    fn level(&self) -> u16 {
-        self.0.protocol().unwrap_or(level::OLDEST)
+    fn level(&self) -> Level {
+        self.0.protocol().map_or(level::OLDEST, Level)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::gateway::{Answer, LevelFacts};
 use crate::node::cell::commit_under_coordinator;
 use crate::node::gateway::NodeGateway;
 use crate::shell::fetch::{SharedStore, read_rows};
-use fencepost_core::level;
+use fencepost_core::level::{self, Level};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
@@ -22,24 +22,24 @@ pub struct CellLevel(AtomicU16);
 
 impl CellLevel {
     /// As a cell's row says at the start.
-    pub fn new(level: u16) -> Arc<CellLevel> {
-        Arc::new(CellLevel(AtomicU16::new(level)))
+    pub fn new(level: Level) -> Arc<CellLevel> {
+        Arc::new(CellLevel(AtomicU16::new(level.0)))
     }
 
     /// Nothing beyond it may be written.
-    pub fn get(&self) -> u16 {
-        self.0.load(Ordering::SeqCst)
+    pub fn get(&self) -> Level {
+        Level(self.0.load(Ordering::SeqCst))
     }
 
     /// How long keys are kept that are asked to be kept for so long.
     pub(crate) fn key_kept(&self, asked: Span) -> Span {
-        level::key_kept(self.get(), asked)
+        self.get().key_kept(asked)
     }
 
     /// As the cell's row says now.
-    pub(crate) fn learn(&self, level: u16) {
-        if self.0.fetch_max(level, Ordering::SeqCst) < level {
-            tracing::info!(level, "the cell was raised to a level");
+    pub(crate) fn learn(&self, level: Level) {
+        if self.0.fetch_max(level.0, Ordering::SeqCst) < level.0 {
+            tracing::info!(level = level.0, "the cell was raised to a level");
         }
     }
 
@@ -98,7 +98,7 @@ impl NodeGateway {
                 let writes = [Write::Put { row, expect }];
                 let committed = commit_under_coordinator((&store, &clock, &chance), &node, &writes);
                 committed.await.map_err(|error| away(&error))?;
-                tracing::warn!(level, "an operator raised the cell's level");
+                tracing::warn!(level = level.0, "an operator raised the cell's level");
             }
             known.learn(facts.known);
             Ok(LevelFacts {
@@ -108,7 +108,7 @@ impl NodeGateway {
         })
     }
 
-    fn levels_of_nodes(&self) -> Result<Vec<(Name, u16)>, Refusal> {
+    fn levels_of_nodes(&self) -> Result<Vec<(Name, Level)>, Refusal> {
         let Some(owners) = &self.owners else {
             return Ok(vec![(self.node.clone(), level::known())]);
         };

@@ -241,6 +241,7 @@ impl Gateway for NodeGateway {
         let facts = NodeFacts {
             cell: self.cell,
             generation: self.generation,
+            level: self.level.get(),
             shards: self.map.count(),
             engine: store.engine,
             folder: store.folder,

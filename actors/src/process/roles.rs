@@ -120,7 +120,7 @@ pub(super) async fn serve_store(
     let services = BTreeMap::from([(STORE, service), (BOARD, board)]);
     let parts = connections.parts(Some(cell), Roles::STORE, services);
     let parts = Arc::new(MeshParts {
-        versions: Versions::default().at_least(move || store.level()),
+        versions: Versions::default().at_least(move || store.level().0),
         ..parts
     });
     let (tell_stop, stop) = watch::channel(false);

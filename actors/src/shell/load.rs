@@ -9,6 +9,7 @@ use crate::shell::fetch::{BadRow, SharedStore, read_all, read_jobs, read_last, r
 use fencepost_core::ids::{BatchNo, Epoch, Generation, Holder, Incarnation, JobId, Scope, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::Job;
 use fencepost_core::lease_manager::io::LeaseOpened;
+use fencepost_core::level::Level;
 use fencepost_core::limits::{CLASS_PAGE_ROWS, SCAN_BYTES_MAX, SCAN_ROWS_MAX};
 use fencepost_core::machine::Write;
 use fencepost_core::name::Name;
@@ -57,7 +58,7 @@ pub struct Loaded {
     /// Owners in a row that ended before they had proven themselves.
     pub deaths: u32,
     /// The cell's: an owner before this one may have written rows of it.
-    pub level: u16,
+    pub level: Level,
 }
 
 /// Opens a shard's scope and reads its start.
@@ -142,7 +143,11 @@ async fn leave_once(store: &SharedStore, plan: &OpenPlan, holder: Holder) -> Res
 
 /// A restore of a store that this node outlived raised the generation: what it knows of the cell is no longer
 /// true, and its tokens would be the lost side's (PROTOCOL F11). It must start anew. Answers the cell's level.
-pub(crate) async fn check_cell(store: &SharedStore, generation: Generation, map: ShardMap) -> Result<u16, StoreError> {
+pub(crate) async fn check_cell(
+    store: &SharedStore,
+    generation: Generation,
+    map: ShardMap,
+) -> Result<Level, StoreError> {
     let (rows, bad) = read_rows(store, &[RowKey::Cell]).await?;
     // Raised to a level that this build does not know, say: it must not write another row.
     if let Some(row) = bad.first() {

@@ -319,7 +319,7 @@ async fn one_shard() -> (ModelStore, OpenPlan, Arc<tokio::sync::Semaphore>) {
         generation,
         shards: 1,
         created_at: StoreTime(1),
-        level: 1,
+        level: fencepost_core::level::FIRST,
     });
     let assignment = Row::Assignment(fencepost_core::row::AssignmentRow {
         scope: Scope::Shard(shard),

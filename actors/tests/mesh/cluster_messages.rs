@@ -11,6 +11,7 @@ use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
 use fencepost_core::ids::{Epoch, JobId, ShardId, Slot};
 use fencepost_core::job::{Delivery, JobSpec, JobState, RetryPolicy};
 use fencepost_core::lease_manager::io::{CancelAnswer, CreateItem, Created, Settlement};
+use fencepost_core::level::{self, Level};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::schedule::{GapPolicy, MisfirePolicy, OverlapPolicy, PendingFate, Rule, ScheduleSpec};
@@ -50,7 +51,7 @@ fn session() -> Session {
             report(3, Hold::Leaving),
         ],
         address: "127.0.0.1:4482".into(),
-        level: 1,
+        level: level::FIRST,
     }
 }
 
@@ -168,7 +169,7 @@ fn replies() -> Vec<Reply> {
     ]
 }
 
-fn calls(level: u16) -> Vec<BoardCall> {
+fn calls(level: Level) -> Vec<BoardCall> {
     let session = Session { level, ..session() };
     vec![
         BoardCall::Post {
@@ -183,7 +184,7 @@ fn calls(level: u16) -> Vec<BoardCall> {
     ]
 }
 
-fn answers(level: u16) -> Vec<BoardAnswer> {
+fn answers(level: Level) -> Vec<BoardAnswer> {
     let view = BoardView {
         board: 3,
         number: 4,
@@ -202,8 +203,8 @@ fn answers(level: u16) -> Vec<BoardAnswer> {
 
 fn written() -> Written {
     let mut all: Vec<(&str, Vec<u8>)> = Vec::new();
-    all.extend(calls(1).iter().map(|call| ("call", call.encode(1))));
-    all.extend(answers(1).iter().map(|answer| ("answer", answer.encode(1))));
+    all.extend(calls(level::FIRST).iter().map(|call| ("call", call.encode(1))));
+    all.extend(answers(level::FIRST).iter().map(|answer| ("answer", answer.encode(1))));
     all.extend(
         requests()
             .iter()
@@ -215,7 +216,7 @@ fn written() -> Written {
 
 /// What is on the board, in its second version.
 fn written_second() -> Written {
-    let (mut calls, mut answers) = (calls(2), answers(2));
+    let (mut calls, mut answers) = (calls(level::NEWEST), answers(level::NEWEST));
     let (node, boot) = (name("a"), 9);
     calls.push(BoardCall::Time { node, boot });
     answers.push(BoardAnswer::Stated(StoreTime(1_700_000_000_000_000)));

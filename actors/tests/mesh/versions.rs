@@ -16,6 +16,7 @@ use fencepost::mesh::envelope::{BOARD, REQUESTS, ServiceId};
 use fencepost::mesh::{MeshParts, Roles, Service, Versions};
 use fencepost_core::coordinator::board::Session;
 use fencepost_core::ids::ShardId;
+use fencepost_core::level::{self, Level};
 use fencepost_core::name::Name;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fencepost_storage::model::ModelStore;
@@ -119,7 +120,7 @@ async fn board_says(version: u16) -> (Result<BoardAnswer, String>, Result<BoardA
         decided: 0,
         shards: Vec::new(),
         address: "".into(),
-        level: 2,
+        level: level::NEWEST,
     };
     let posted = board(BoardCall::Post {
         session,
@@ -136,7 +137,7 @@ async fn the_board_takes_a_node_of_the_version_before_and_notes_that_it_is_one()
         let Ok(BoardAnswer::Taken(view)) = taken else {
             panic!("{taken:?}");
         };
-        assert_eq!(view.sessions[0].level, version, "what is not said is the first");
+        assert_eq!(view.sessions[0].level, Level(version), "what is not said is the first");
         match version {
             1 => assert!(time.unwrap_err().contains("has no such call")),
             _ => assert_eq!(time, Ok(BoardAnswer::Stated(StoreTime(1_700_000_000_000_000)))),

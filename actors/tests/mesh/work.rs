@@ -176,7 +176,7 @@ fn session(node: &str, boot: u64) -> Session {
         decided: 0,
         shards: Vec::new(),
         address: "".into(),
-        level: 1,
+        level: fencepost_core::level::FIRST,
     }
 }
 

@@ -24,6 +24,7 @@ use fencepost::shell::shard_actor::{ShardActor, ShardParts};
 use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
 use fencepost_core::ids::{Generation, OfferId, ShardMap, WorkerId};
 use fencepost_core::job::{AttemptResult, Job, Verdict};
+use fencepost_core::level::{self, Level};
 use fencepost_core::limits::WORKER_LINKS_MAX;
 use fencepost_core::scheduler_shard::io::FireNote;
 use fencepost_core::target::Target;
@@ -55,11 +56,11 @@ struct Owner {
 
 impl Owner {
     async fn start(world: &World, node: &'static str) -> Owner {
-        Owner::start_in(world, node, 2).await
+        Owner::start_in(world, node, level::NEWEST).await
     }
 
     /// When it started the cell was at this level; nobody looks at the cell's row after that.
-    async fn start_in(world: &World, node: &'static str, level: u16) -> Owner {
+    async fn start_in(world: &World, node: &'static str, level: Level) -> Owner {
         let map = ShardMap::new(SHARDS).unwrap();
         let level = CellLevel::new(level);
         let mut shards = Vec::new();
@@ -135,7 +136,7 @@ impl Owner {
                 decided: 0,
                 shards: vec![report; usize::from(SHARDS)],
                 address: self.listening.address.to_string().into(),
-                level: 2,
+                level: level::NEWEST,
             }],
         }
     }
@@ -290,7 +291,7 @@ fn f26_an_owner_hears_of_a_raise_by_opening_and_answers_what_the_one_before_carr
     run(async {
         let world = cell().await;
         let first = Owner::start(&world, "a").await;
-        let second = Owner::start_in(&world, "b", 1).await;
+        let second = Owner::start_in(&world, "b", level::FIRST).await;
         first.host(&world, true).await;
         let spec = Box::new(every(3_600_000, StoreTime(0)));
         first.ask(ScheduleRequest::Create { spec, paused: true }).await;

@@ -4,7 +4,7 @@
 
 use crate::pace::{until, until_true};
 use crate::server::{Place, Server};
-use fencepost_core::level::NEWEST;
+use fencepost_core::level::{Level, NEWEST};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -50,8 +50,8 @@ fn a_folder_of_a_newer_version_is_refused_untouched() {
     let mut place = filled(false);
     let identity = place.data().join("IDENTITY");
     let text = std::fs::read_to_string(&identity).unwrap();
-    let says = |format: u16| format!("fencepost-store {format}");
-    let newer = NEWEST + 1;
+    let says = |format: Level| format!("fencepost-store {format}");
+    let newer = Level(NEWEST.0 + 1);
     assert!(text.contains(&says(NEWEST)), "{text}");
     std::fs::write(&identity, text.replace(&says(NEWEST), &says(newer))).unwrap();
     let said = refused(&mut place);

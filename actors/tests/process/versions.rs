@@ -203,6 +203,14 @@ fn nodes_of_two_versions_share_a_cell_and_each_can_go_back_until_the_upgrade_is_
         refused.body
     );
     assert_eq!(levels(&mut api_b)["level"], 1);
+    let said = |api: &mut Api| {
+        let facts = api.get("/v1/facts").body;
+        (facts["level"].as_u64(), facts["level_known"].as_u64())
+    };
+    assert_eq!(
+        (said(&mut api_a), said(&mut api_b)),
+        ((Some(1), Some(1)), (Some(1), Some(2)))
+    );
 
     assert_eq!(server_a.stop(), Some(0), "{}", server_a.said());
     std::fs::remove_file(place_a.switches().join("older")).unwrap();
@@ -219,6 +227,9 @@ fn nodes_of_two_versions_share_a_cell_and_each_can_go_back_until_the_upgrade_is_
     cell.work(&mut api_b);
     cell.check(&mut api_a);
     assert_eq!(levels(&mut api_b)["level"], 2);
+    until_true("both know it", || {
+        said(&mut api_a) == (Some(2), Some(2)) && said(&mut api_b) == (Some(2), Some(2))
+    });
 
     the_version_before_is_refused(cell, (place_a, server_a));
 }

@@ -9,6 +9,7 @@ use fencepost_core::ids::{Epoch, Generation, Incarnation, JobId, Scope, ShardId,
 use fencepost_core::job::{
     AttemptRecord, AttemptResult, Delivery, FireCause, Job, JobSpec, JobState, Origin, Place, RetryPolicy,
 };
+use fencepost_core::level::Level;
 use fencepost_core::name::Name;
 use fencepost_core::row::{
     AssignmentRow, AttemptsRow, CellRow, DeadLetterRow, KeyRow, LeasedRow, MarkRange, MarkRow, ParkedRow,
@@ -338,13 +339,15 @@ fn small() -> BoxedStrategy<Row> {
         ready().prop_map(RowKey::Ready),
     ];
     prop_oneof![
-        (facts, 1..=2_u16).prop_map(|((cell, generation, shards, created_at), level)| Row::Cell(CellRow {
-            cell,
-            generation: Generation(generation),
-            shards,
-            created_at,
-            level,
-        })),
+        (facts, (1..=2_u16).prop_map(Level)).prop_map(|((cell, generation, shards, created_at), level)| Row::Cell(
+            CellRow {
+                cell,
+                generation: Generation(generation),
+                shards,
+                created_at,
+                level,
+            }
+        )),
         (scope(), name(), any::<u64>())
             .prop_map(|(scope, node, version)| { Row::Assignment(AssignmentRow { scope, node, version }) }),
         (shard(), time(), job_id(), of(span())).prop_map(|(shard, at, id, length)| Row::Wait(WaitRow {

@@ -10,6 +10,7 @@ use crate::batch::{Batch, RawExpect, RawWrite};
 use crate::keys::{Kind, write_key};
 use crate::store::Bytes;
 use crate::wire::Out;
+use fencepost_core::level;
 use fencepost_core::limits::ROW_BYTES_MAX;
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::row::Row;
@@ -28,7 +29,7 @@ pub struct EncodeError {
 fn version_for(row: &Row) -> u8 {
     match row {
         Row::Job(job) if job.key_kept.is_some() => JOB_ROW_VERSION,
-        Row::Cell(cell) if cell.level > 1 => CELL_ROW_VERSION,
+        Row::Cell(cell) if cell.level > level::FIRST => CELL_ROW_VERSION,
         Row::Cursor(cursor) if !cursor.dropped.is_empty() => CURSOR_ROW_VERSION,
         Row::Job(_)
         | Row::Cell(_)

@@ -64,7 +64,10 @@ fn the_second_format_of_a_row_is_written_where_the_first_has_no_place() {
     let (key, mut value) = (key_bytes(&row.key()), Vec::new());
     encode_row(&row, &mut value);
     let cell = match samples::rows().swap_remove(0) {
-        Row::Cell(cell) => Row::Cell(CellRow { level: 2, ..cell }),
+        Row::Cell(cell) => Row::Cell(CellRow {
+            level: fencepost_core::level::Level(2),
+            ..cell
+        }),
         other => other,
     };
     let (cell_key, mut cell_value) = (key_bytes(&cell.key()), Vec::new());

@@ -29,7 +29,7 @@ pub use scope_row::{decode_scope, encode_scope};
 use crate::keys::{KeyError, Kind, parse_key};
 use crate::wire::{In, Out, WireError};
 use fencepost_core::job::JobSpec;
-use fencepost_core::level;
+use fencepost_core::level::{self, Level};
 use fencepost_core::limits::ROW_BYTES_MAX;
 use fencepost_core::row::{Row, RowKey};
 
@@ -66,7 +66,7 @@ pub enum RowError {
     Newer(u8),
     /// The cell was raised to a level that this version does not know.
     #[error("the cell is at level {0}, and this version knows levels up to {known}; start the version that raised it, or a later one", known = level::known())]
-    Level(u16),
+    Level(Level),
     /// It ends too early.
     #[error("the row ends too early")]
     Short,
@@ -103,9 +103,9 @@ pub fn decode_row(key: &[u8], value: &[u8]) -> Result<Row, RowError> {
     let version = input.fixed::<1>()?[0];
     match version {
         ROW_VERSION => {}
-        JOB_ROW_VERSION if matches!(key, RowKey::Job(_)) && level::known() > 1 => {}
-        CELL_ROW_VERSION if matches!(key, RowKey::Cell) && level::known() > 1 => {}
-        CURSOR_ROW_VERSION if matches!(key, RowKey::Cursor(..)) && level::known() > 1 => {}
+        JOB_ROW_VERSION if matches!(key, RowKey::Job(_)) && level::known() > level::FIRST => {}
+        CELL_ROW_VERSION if matches!(key, RowKey::Cell) && level::known() > level::FIRST => {}
+        CURSOR_ROW_VERSION if matches!(key, RowKey::Cursor(..)) && level::known() > level::FIRST => {}
         0 => return Err(RowError::Illegal("format")),
         newer => return Err(RowError::Newer(newer)),
     }
@@ -169,7 +169,7 @@ fn decode_v1(key: RowKey, input: &mut In<'_>) -> Result<Row, RowError> {
 
 /// The level that a write raises its cell to, if it is one of the cell's own row.
 #[cfg(not(madsim))]
-pub(crate) fn level_written(key: &[u8], value: &[u8]) -> Option<u16> {
+pub(crate) fn level_written(key: &[u8], value: &[u8]) -> Option<Level> {
     if Kind::of(key) != Some(Kind::Cell) {
         return None;
     }

@@ -380,7 +380,7 @@ pub(crate) fn rows() -> Vec<Row> {
             generation: Generation(2),
             shards: 16,
             created_at: AT,
-            level: 1,
+            level: fencepost_core::level::FIRST,
         }),
         Row::Assignment(AssignmentRow {
             scope: Scope::Shard(ShardId(4)),

@@ -6,7 +6,7 @@ use super::RowError;
 use crate::keys::{key_bytes, parse_key};
 use crate::wire::{In, Out, within};
 use fencepost_core::ids::{Epoch, Generation, JobId, Scope, ShardId, ShardMap};
-use fencepost_core::level;
+use fencepost_core::level::{self, Level};
 use fencepost_core::limits::{ERROR_BYTES_MAX, SHARD_COUNT_MAX};
 use fencepost_core::name::Name;
 use fencepost_core::row::{
@@ -19,17 +19,20 @@ pub(super) fn put_cell(row: &CellRow, out: &mut Out<'_>) {
     out.put(row.cell).put(row.generation.0).put(row.shards);
     out.time(row.created_at);
     // Only in the second format.
-    if row.level > 1 {
-        out.put(row.level);
+    if row.level > level::FIRST {
+        out.put(row.level.0);
     }
 }
 
 /// The end of a cell's row in its second format; a level that is not known is refused by its number.
-pub(super) fn take_level(input: &mut In<'_>) -> Result<u16, RowError> {
-    match input.take()? {
-        level @ 2..=level::NEWEST => Ok(level),
-        0 | 1 => Err(RowError::Illegal("level")),
-        newer => Err(RowError::Level(newer)),
+pub(super) fn take_level(input: &mut In<'_>) -> Result<Level, RowError> {
+    let level = Level(input.take()?);
+    if level <= level::FIRST {
+        return Err(RowError::Illegal("level"));
+    }
+    match level <= level::NEWEST {
+        true => Ok(level),
+        false => Err(RowError::Level(level)),
     }
 }
 
@@ -39,7 +42,7 @@ pub(super) fn take_cell(input: &mut In<'_>) -> Result<CellRow, RowError> {
         generation: Generation(input.take()?),
         shards: within(input.take()?, 1, SHARD_COUNT_MAX, "shards")?,
         created_at: input.time()?,
-        level: 1,
+        level: level::FIRST,
     };
     ShardMap::new(row.shards).ok_or(RowError::Illegal("shards"))?;
     Ok(row)

@@ -4,6 +4,7 @@ use super::arbitrary;
 use super::samples;
 use super::*;
 use crate::keys::key_bytes;
+use fencepost_core::level::Level;
 use fencepost_core::machine::{Expect, Write};
 use proptest::prelude::*;
 
@@ -95,11 +96,15 @@ fn a_cell_of_a_level_that_is_not_known_is_refused_by_its_number() {
         panic!("the first sample is a cell");
     };
     let at = |level| encoded(&Row::Cell(fencepost_core::row::CellRow { level, ..cell.clone() }));
-    let (key, second) = at(2);
-    assert!(matches!(decode_row(&key, &second), Ok(Row::Cell(cell)) if cell.level == 2));
-    assert_eq!((second[0], at(1).1[0]), (2, 1), "the first level is as it always was");
-    let refused = decode_row(&key, &at(3).1).unwrap_err();
-    assert_eq!(refused, RowError::Level(3));
+    let (key, second) = at(Level(2));
+    assert!(matches!(decode_row(&key, &second), Ok(Row::Cell(cell)) if cell.level == Level(2)));
+    assert_eq!(
+        (second[0], at(Level(1)).1[0]),
+        (2, 1),
+        "the first level is as it always was"
+    );
+    let refused = decode_row(&key, &at(Level(3)).1).unwrap_err();
+    assert_eq!(refused, RowError::Level(Level(3)));
     assert!(refused.to_string().contains("levels up to 2"), "{refused}");
 }
 

@@ -20,6 +20,7 @@ use crate::keys::{chain_key, scope_key};
 use crate::rules::{Group, State};
 use crate::store::{Bytes, Committed, StoreError};
 use fencepost_core::ids::Scope;
+use fencepost_core::level::Level;
 use fencepost_core::limits::{GROUP_BYTES_MAX, GROUP_PATIENCE_PART, GROUP_RETURN_US, GROUP_SPACING_US, MARK_SLOTS};
 use fencepost_core::row::ScopeRow;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
@@ -143,7 +144,7 @@ impl Committer {
         if gathered.is_empty() {
             return self.pass_on(gathered.answers);
         }
-        if let Err(why) = self.raise_format(gathered.level()) {
+        if let Err(why) = gathered.level().map_or(Ok(()), |level| self.raise_format(level)) {
             return self.break_down(gathered.answers, &why);
         }
         let mark = self.mark.next(gathered.digest.finalize().as_bytes());
@@ -161,15 +162,13 @@ impl Committer {
     }
 
     /// So that an older version refuses the folder by its first line. Durable before the group is.
-    fn raise_format(&self, level: u32) -> Result<(), String> {
+    fn raise_format(&self, level: Level) -> Result<(), String> {
         let mut identity = super::locked(&self.identity);
-        if level <= identity.format {
+        let format = u32::from(level.0);
+        if format <= identity.format {
             return Ok(());
         }
-        let raised = Identity {
-            format: level,
-            ..*identity
-        };
+        let raised = Identity { format, ..*identity };
         raised
             .write(&self.folder)
             .map_err(|error| format!("the store's format cannot be raised: {error}"))?;
@@ -331,8 +330,8 @@ impl Gathered {
         redo::encode(self.scopes.values(), batches.chain(self.writes.iter().flatten()))
     }
 
-    /// The highest level that a write of it raises the cell to; zero if none does.
-    fn level(&self) -> u32 {
+    /// The highest level that a write of it raises the cell to, if one does.
+    fn level(&self) -> Option<Level> {
         let batches = self.batches.iter().flat_map(|batch| &batch.writes);
         let raised = batches
             .chain(self.writes.iter().flatten())
@@ -340,7 +339,7 @@ impl Gathered {
                 RawWrite::Put { key, value, .. } => level_written(key, value),
                 RawWrite::Delete { .. } => None,
             });
-        raised.max().map_or(0, u32::from)
+        raised.max()
     }
 
     fn is_empty(&self) -> bool {

@@ -13,7 +13,7 @@ use std::io;
 
 /// The newest format of a store's folder that this version knows, and the one it makes.
 pub(super) fn format_known() -> u32 {
-    u32::from(level::known())
+    u32::from(level::known().0)
 }
 
 const MAGIC: &str = "fencepost-store";

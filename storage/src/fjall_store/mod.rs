@@ -52,6 +52,7 @@ use crate::store::{
 use crate::{codec, rules};
 use disk_space::DiskSpace;
 use fencepost_core::ids::{Epoch, Holder, Scope};
+use fencepost_core::level::Level;
 use fencepost_core::row::ScopeRow;
 use fjall::Readable;
 use futures_util::FutureExt;
@@ -235,8 +236,8 @@ impl Store for FjallStore {
         locked(&self.shared.disk).is_full()
     }
 
-    fn level(&self) -> u16 {
-        u16::try_from(self.identity().format).unwrap_or(u16::MAX)
+    fn level(&self) -> Level {
+        Level(u16::try_from(self.identity().format).unwrap_or(u16::MAX))
     }
 
     fn describe(&self) -> StoreFacts {

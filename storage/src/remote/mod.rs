@@ -14,7 +14,7 @@ use crate::store::{
     Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,
 };
 use fencepost_core::ids::{Epoch, Holder, Scope};
-use fencepost_core::level;
+use fencepost_core::level::{self, Level};
 use fencepost_core::limits::{
     REMOTE_BATCH_BYTES_MAX, REMOTE_KEYS_MAX, REMOTE_WRITES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX,
 };
@@ -44,7 +44,7 @@ pub trait StoreLink: Send + Sync + 'static {
     /// Sends the call when this is called, not when the future is first polled.
     fn call(&self, call: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, LinkError>>;
     /// The level that the store's node knows, as far as is seen from here.
-    fn level(&self) -> u16 {
+    fn level(&self) -> Level {
         level::known()
     }
 }
@@ -269,7 +269,7 @@ impl Store for RemoteStore {
         facts.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn level(&self) -> u16 {
+    fn level(&self) -> Level {
         self.shared.link.level()
     }
 }

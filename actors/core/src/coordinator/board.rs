@@ -7,6 +7,7 @@
 //! Next: `host/` (who posts), `mod.rs` (who reads).
 
 use crate::ids::Epoch;
+use crate::level::Level;
 use crate::name::Name;
 use crate::time::{Monotonic, Span};
 use std::collections::BTreeMap;
@@ -57,7 +58,7 @@ pub struct Session {
     /// Where other nodes reach it; empty if they do not.
     pub address: Arc<str>,
     /// The highest level that it knows (`level.rs`).
-    pub level: u16,
+    pub level: Level,
 }
 
 /// The board as it was at one moment.

@@ -98,8 +98,7 @@ fn dry_run(live: &Live, step: &Step<'_>, edit: Edit) -> Result<ScheduleReply, Re
         shard: step.shard,
         bytes: step.bytes,
         is_full: step.is_full,
-        marks_drops: step.marks_drops,
-        has_request_rows: step.has_request_rows,
+        level: step.level,
         zone_version: step.zone_version,
     };
     let mut copy = live.clone();
@@ -139,7 +138,7 @@ impl Live {
         let planned = self.next_fire();
         let dropped = planned.filter(|_| edit.pending == PendingFate::Drop);
         let dropped = dropped.filter(|planned| planned.nominal > effective_at);
-        if dropped.is_some() && step.marks_drops {
+        if dropped.is_some() && step.level.marks_drops() {
             self.make_room_to_drop(effective_at)?;
         }
         self.end_reign(step, effective_at);
@@ -152,11 +151,11 @@ impl Live {
             (from, from + 1),
             planned.map(|p| (p.nominal, edit.pending)),
         );
-        if let Some(dropped) = dropped.filter(|_| step.marks_drops) {
+        if let Some(dropped) = dropped.filter(|_| step.level.marks_drops()) {
             self.drop_ahead(dropped.nominal);
         }
         self.switch(step, new);
-        if let Some(dropped) = dropped.filter(|_| !step.marks_drops) {
+        if let Some(dropped) = dropped.filter(|_| !step.level.marks_drops()) {
             self.withdraw_if_next(step, dropped.nominal);
         }
         self.replan(step.now.store);

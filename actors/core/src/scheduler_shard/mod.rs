@@ -35,7 +35,7 @@ mod version;
 mod view;
 
 use crate::ids::{Incarnation, Slot};
-use crate::level;
+use crate::level::Level;
 use crate::limits::{BATCH_BYTES_MAX, DOUBT_PACE_MS, FIRES_PER_STEP_MAX, FULL_PACE_MS};
 use crate::machine::{Out, Wake};
 use crate::name::Name;
@@ -69,7 +69,7 @@ pub struct SchedulerShard {
     past: PastLives,
     requests: Requests,
     /// The cell's; nothing beyond it is written.
-    level: u16,
+    level: Level,
     trials: Trials,
     /// The disk takes no new jobs or schedules.
     is_full: bool,
@@ -95,8 +95,7 @@ impl SchedulerShard {
             shard: self.facts.shard,
             bytes: BATCH_BYTES_MAX,
             is_full: self.is_full,
-            marks_drops: level::marks_drops(self.level),
-            has_request_rows: level::has_request_rows(self.level),
+            level: self.level,
             zone_version: &zone_version,
         };
         let stood = self.trials.stands();
@@ -259,7 +258,7 @@ impl SchedulerShard {
     }
 
     /// The cell's level, from the next step on; the oldest until then.
-    pub fn set_level(&mut self, level: u16) {
+    pub fn set_level(&mut self, level: Level) {
         self.level = level;
     }
 

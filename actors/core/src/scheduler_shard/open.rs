@@ -86,9 +86,8 @@ impl SchedulerShard {
             shard: facts.shard,
             bytes: BATCH_BYTES_MAX,
             is_full: false,
-            // No edit is made here.
-            marks_drops: false,
-            has_request_rows: false,
+            // Nothing that has one is written here.
+            level: level::OLDEST,
             zone_version: &zone_version,
         };
         let (is_careful, is_marked) = (opened.is_careful, opened.is_marked);

@@ -13,7 +13,6 @@ use super::step::Step;
 use super::version::Discriminator;
 use crate::ids::{Incarnation, JobId, Slot};
 use crate::job::KEY_KEPT;
-use crate::level;
 use crate::limits::{REQUEST_SWEEP_ROWS, REQUESTS_KEPT_MAX};
 use crate::name::Name;
 use crate::refusal::Refusal;
@@ -85,7 +84,7 @@ impl Live {
     /// its key is kept, however many others come, and no longer. It is not known which of the backlogs and jobs are of
     /// which number: all the backlogs that there are now are waited for, and the job that a run-now made.
     pub(super) fn move_numbers(&mut self, step: &mut Step<'_>) {
-        if self.cursor.requests.is_empty() || !step.has_request_rows || step.now.doubt || step.is_full {
+        if self.cursor.requests.is_empty() || !step.level.has_request_rows() || step.now.doubt || step.is_full {
             return;
         }
         let Some(version) = self.current() else {
@@ -184,7 +183,7 @@ impl Requests {
 impl SchedulerShard {
     /// How long the row of a request is kept, where one may be written.
     pub(super) fn request_kept(&self) -> Option<Span> {
-        level::has_request_rows(self.level).then_some(self.facts.key_kept)
+        self.level.has_request_rows().then_some(self.facts.key_kept)
     }
 
     /// The name of the row of a request about the schedule that has this name now. An owner that has not heard yet

@@ -5,6 +5,7 @@
 use super::io::{Fire, FireNote, ScheduleEffect, ScheduleReply};
 use crate::ids::ShardId;
 use crate::job::JobSpec;
+use crate::level::Level;
 use crate::machine::{Out, ReplyTo};
 #[cfg(test)]
 use crate::planted::{UNBOUNDED, Unbounded};
@@ -25,10 +26,8 @@ pub(super) struct Step<'a> {
     pub(super) bytes: usize,
     /// The disk takes no new jobs or schedules: nothing is decided that could ask for one.
     pub(super) is_full: bool,
-    /// Rows have a place for what edits drop ahead of its time (`level.rs`).
-    pub(super) marks_drops: bool,
-    /// Rows of requests may be written (`level.rs`).
-    pub(super) has_request_rows: bool,
+    /// The cell's: nothing beyond it is written.
+    pub(super) level: Level,
     /// Version of the zone data in use.
     pub(super) zone_version: &'a Arc<str>,
 }

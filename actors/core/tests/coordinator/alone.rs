@@ -153,7 +153,7 @@ impl Bench {
                 progress: self.number,
             }],
             address: "".into(),
-            level: 2,
+            level: fencepost_core::level::NEWEST,
         };
         let sessions = [session("a"), session("b")];
         let gone = self.gone.clone();

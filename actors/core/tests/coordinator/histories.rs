@@ -291,7 +291,7 @@ fn a_late_heartbeat_extends_nothing_and_a_name_has_one_session() {
         decided: 0,
         shards: Vec::new(),
         address: "".into(),
-        level: 2,
+        level: fencepost_core::level::NEWEST,
     };
     assert_eq!(board.post(Monotonic(10), post(7, 2)), Posted::Taken);
     assert_eq!(board.post(Monotonic(18), post(7, 2)), Posted::Old);

@@ -11,6 +11,7 @@ use crate::gateway::Health;
 use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use fencepost_core::level;
 use fencepost_core::limits::LIST_PAGE_ROWS;
 use fencepost_core::row::{QuarantineRow, RowKey};
 use fencepost_core::scheduler_shard::marks::schedule_in;
@@ -42,6 +43,10 @@ pub struct FactsAnswer {
     pub cell: String,
     /// Raised by restore and promotion.
     pub generation: u32,
+    /// Nothing beyond this level is written in the cell; lower than `level_known` until an upgrade is finished.
+    pub level: u16,
+    /// The level that this version knows.
+    pub level_known: u16,
     /// Shards of the cell.
     pub shards: u16,
     /// The store's engine.
@@ -182,6 +187,8 @@ pub async fn facts(State(shared): State<Arc<Shared>>, params: Params) -> Result<
         version: env!("CARGO_PKG_VERSION"),
         cell: format!("{:032x}", facts.cell),
         generation: facts.generation.0,
+        level: facts.level.0,
+        level_known: level::known().0,
         shards: facts.shards,
         engine: facts.engine,
         high_water: is_here.then_some(facts.high_water),

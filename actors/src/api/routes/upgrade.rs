@@ -39,12 +39,12 @@ pub struct NodeLevelAnswer {
 fn shown(facts: LevelFacts) -> Response {
     let nodes = facts.nodes.into_iter().map(|(node, level)| NodeLevelAnswer {
         node: node.to_string(),
-        level_known: level,
+        level_known: level.0,
     });
     ok(&UpgradeAnswer {
-        level: facts.cell,
-        level_known: facts.known,
-        level_of_store: facts.of_store,
+        level: facts.cell.0,
+        level_known: facts.known.0,
+        level_of_store: facts.of_store.0,
         nodes: nodes.collect(),
     })
 }

@@ -4,6 +4,7 @@ use super::super::folder::Folder;
 use super::super::identity::Identity;
 use super::*;
 use fencepost_core::ids::Generation;
+use fencepost_core::level::Level;
 use fencepost_core::limits::MARK_SLOTS;
 use fencepost_core::row::CellRow;
 use std::fs;
@@ -87,18 +88,18 @@ async fn the_format_of_a_folder_is_raised_before_the_first_row_of_a_higher_level
     };
     let store = started(&path);
     let epoch = open(&store, 1).await;
-    must_commit(&store, epoch, 1, &[cell(1)]).await;
+    must_commit(&store, epoch, 1, &[cell(Level(1))]).await;
     assert_eq!(
         (store.level(), format()),
-        (1, 1),
+        (Level(1), 1),
         "a cell of the first level changes nothing"
     );
-    must_commit(&store, epoch, 2, &[cell(2)]).await;
-    assert_eq!((store.level(), format()), (2, 2));
+    must_commit(&store, epoch, 2, &[cell(Level(2))]).await;
+    assert_eq!((store.level(), format()), (Level(2), 2));
     must_commit(&store, epoch, 3, &[letter(9, 9)]).await;
     drop(store);
     let store = started(&path);
-    assert_eq!(store.level(), 2);
+    assert_eq!(store.level(), Level(2));
     assert_eq!(store.identity(), Identity { format: 2, ..made });
 }
 

@@ -63,7 +63,7 @@ fn rows() -> Vec<Write> {
         generation: Generation(4),
         shards: SHARDS,
         created_at: StoreTime(1),
-        level: 1,
+        level: fencepost_core::level::FIRST,
     })));
     writes
 }

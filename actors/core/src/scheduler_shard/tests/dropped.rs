@@ -106,7 +106,7 @@ fn f25_a_dropped_instant_gets_its_fate_when_it_comes() {
 pub(super) fn f25_where_rows_have_no_place_for_a_mark_a_drop_has_its_fate_ahead_of_its_time() {
     let mut world = World::new(NOON);
     world.create("it", cron("0 23 * * *"));
-    world.machine.set_level(1);
+    world.machine.set_level(crate::level::FIRST);
     drop_to(&mut world, cron("0 23 * * *"));
     assert!(world.cursor("it").dropped.is_empty());
     assert_eq!(world.cursor("it").nominal, at(NIGHT));

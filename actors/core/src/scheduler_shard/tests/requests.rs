@@ -236,7 +236,7 @@ fn f26_requests_of_a_deleted_schedule_go_with_their_time() {
 #[test]
 fn f26_before_its_level_a_request_is_remembered_as_the_version_before_does_and_holds_after_it() {
     let mut world = paused_over_four();
-    world.machine.set_level(1);
+    world.machine.set_level(crate::level::FIRST);
     let job = ran(&mut world, 10).unwrap();
     assert_eq!(
         Some(job),
@@ -259,7 +259,7 @@ fn f26_before_its_level_a_request_is_remembered_as_the_version_before_does_and_h
 #[test]
 fn f26_what_was_carried_out_before_the_raise_is_answered_until_its_key_is_over() {
     let mut world = paused_over_four();
-    world.machine.set_level(1);
+    world.machine.set_level(crate::level::FIRST);
     let job = ran(&mut world, 10).unwrap();
     rerun(&mut world).unwrap();
     world.machine.set_level(crate::level::NEWEST);
@@ -299,7 +299,7 @@ fn f26_an_owner_that_has_not_heard_of_the_raise_answers_what_another_wrote() {
     let mut world = paused_over_four();
     let (job, first) = (ran(&mut world, 10).unwrap(), rerun(&mut world).unwrap());
     world.restart();
-    world.machine.set_level(1);
+    world.machine.set_level(crate::level::FIRST);
     let jobs = world.jobs.len();
     assert_eq!(ran(&mut world, 10).unwrap(), job);
     assert_eq!(rerun(&mut world).unwrap(), first);
