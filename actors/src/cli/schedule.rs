@@ -56,7 +56,7 @@ pub enum ScheduleCommand {
     /// Show what became of each occurrence.
     #[command(after_help = "Example:\n  fencepost schedule fates nightly-backup --tz Europe/Berlin")]
     Fates(FatesArgs),
-    /// Show what was done to a schedule.
+    /// Show what was done to a schedule in the last 90 days.
     #[command(after_help = "Example:\n  fencepost schedule edits nightly-backup")]
     Edits(OneArgs),
 }

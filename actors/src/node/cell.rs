@@ -13,7 +13,7 @@ use fencepost_core::level;
 use fencepost_core::limits::{CELL_JOIN_TRIES_MAX, RESEND_PAUSE_MS};
 use fencepost_core::machine::{Expect, Write};
 use fencepost_core::name::Name;
-use fencepost_core::refusal::{Refusal, RefusalKind, storage_full};
+use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::row::{AssignmentRow, CellRow, Row, RowKey};
 use fencepost_core::time::Span;
 use fencepost_storage::codec::encode_batch;
@@ -163,14 +163,15 @@ async fn claim_shards(
 
 async fn commit_as_coordinator(parts: &NodeParts, node: &Name, writes: &[Write]) -> Result<(), StartError> {
     let with = (&parts.store, &parts.clock, &parts.chance);
-    commit_under_coordinator(with, node, writes).await
+    commit_under_coordinator(with, node, (writes, false)).await
 }
 
-/// Opens the coordinator's scope for one batch. A coordinator that is at work sees that, and another takes over.
+/// Opens the coordinator's scope for one batch, which a full disk may refuse or not. A coordinator that is at work sees
+/// that, and another takes over.
 pub(super) async fn commit_under_coordinator(
     (store, clock, chance): (&SharedStore, &SharedClock, &SharedChance),
     node: &Name,
-    writes: &[Write],
+    (writes, needs_room): (&[Write], bool),
 ) -> Result<(), StartError> {
     let store = &patient(store.clone(), clock.clone());
     let scope = Scope::Coordinator;
@@ -189,7 +190,7 @@ pub(super) async fn commit_under_coordinator(
             opened => break opened?,
         }
     };
-    let batch = encode_batch(writes, false).map_err(|error| refused("cell_refused", error.to_string()))?;
+    let batch = encode_batch(writes, needs_room).map_err(|error| refused("cell_refused", error.to_string()))?;
     let batch = Arc::new(batch);
     let commit = Commit {
         scope,
@@ -210,7 +211,7 @@ pub(super) async fn commit_under_coordinator(
             }
             Committed::Conflict(what) => return Err(refused("cell_refused", what)),
             Committed::Stale => return Err(refused("cell_refused", "another node took the cell meanwhile")),
-            Committed::Full => return Err(StartError::Cell(storage_full())),
+            Committed::Full => return Err(StartError::Full),
         }
     }
 }

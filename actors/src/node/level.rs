@@ -1,9 +1,11 @@
 //! The level of the cell, as this node knows it, and raising it once every node knows the higher one.
 //!
 //! Owns: what an operator is told before and after (`fencepost upgrade`). Must never: raise it by itself, for until
-//! then every node can go back to the version before. Next: `fencepost_core::level`, `cell.rs`, docs/guides/upgrade.md.
+//! then every node can go back to the version before; or use the last of a disk for it: the store's format is a file
+//! of its own. Next: `fencepost_core::level`, `cell.rs`, docs/guides/upgrade.md.
 
 use crate::gateway::{Answer, LevelFacts};
+use crate::node::StartError;
 use crate::node::cell::commit_under_coordinator;
 use crate::node::gateway::NodeGateway;
 use crate::shell::fetch::{SharedStore, read_rows};
@@ -92,12 +94,18 @@ impl NodeGateway {
             refuse_older(&facts)?;
             let cell = read_cell(&store).await?;
             if cell.level < facts.known {
+                if store.is_full() {
+                    return Err(no_room(cell.level));
+                }
                 let level = facts.known;
                 let row = Row::Cell(CellRow { level, ..cell });
                 let expect = Expect::Any;
                 let writes = [Write::Put { row, expect }];
-                let committed = commit_under_coordinator((&store, &clock, &chance), &node, &writes);
-                committed.await.map_err(|error| away(&error))?;
+                let committed = commit_under_coordinator((&store, &clock, &chance), &node, (&writes, true));
+                committed.await.map_err(|error| match error {
+                    StartError::Full => no_room(cell.level),
+                    error @ (StartError::Store(_) | StartError::Open(_) | StartError::Cell(_)) => away(&error),
+                })?;
                 tracing::warn!(level = level.0, "an operator raised the cell's level");
             }
             known.learn(facts.known);
@@ -118,6 +126,12 @@ impl NodeGateway {
             Refusal::new(RefusalKind::Unavailable, "board_young", why, next)
         })
     }
+}
+
+fn no_room(level: Level) -> Refusal {
+    let why = format!("the disk of the store has no room for it; the cell stays at level {level}");
+    let next = "Free space on the disk of the store's folder and say it again; nothing was changed.";
+    Refusal::new(RefusalKind::StorageFull, "storage_full", why, next)
 }
 
 /// Every node must know the level before a row of it is written.

@@ -41,7 +41,7 @@ use fencepost_core::ids::{JobId, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::{Job, JobState, KEY_KEPT};
 use fencepost_core::limits;
 use fencepost_core::name::Name;
-use fencepost_core::refusal::{Refusal, RefusalKind};
+use fencepost_core::refusal::{Refusal, RefusalKind, storage_full};
 use fencepost_core::row::CellRow;
 use fencepost_core::scheduler_shard::audit::AuditFault;
 use fencepost_core::scheduler_shard::io::FireNote;
@@ -125,6 +125,9 @@ pub enum StartError {
     /// The cell's facts are not as they must be.
     #[error("{0}")]
     Cell(Refusal),
+    /// There is no room for them.
+    #[error("the disk is full")]
+    Full,
 }
 
 impl StartError {
@@ -137,6 +140,7 @@ impl StartError {
             }
             StartError::Open(error) => Refusal::new(RefusalKind::Conflict, "scope_refused", error.to_string(), again),
             StartError::Cell(refusal) => refusal.clone(),
+            StartError::Full => storage_full(),
         }
     }
 }

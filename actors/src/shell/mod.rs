@@ -5,6 +5,7 @@
 
 mod away;
 mod careful;
+mod edits;
 mod fates;
 pub mod fetch;
 mod flight;

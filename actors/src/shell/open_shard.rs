@@ -404,7 +404,9 @@ fn may_overtake(effect: &ShardEffect) -> bool {
                 | LeaseEffect::LoadReady { .. }
                 | LeaseEffect::LoadWait { .. }
                 | LeaseEffect::LoadSweep { .. }
-        ) | ShardEffect::Schedule(ScheduleEffect::LoadFates { .. } | ScheduleEffect::LoadRequests { .. })
+        ) | ShardEffect::Schedule(
+            ScheduleEffect::LoadFates { .. } | ScheduleEffect::LoadRequests { .. } | ScheduleEffect::LoadEdits { .. }
+        )
     )
 }
 

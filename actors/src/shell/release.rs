@@ -38,6 +38,9 @@ impl ShardActor {
                 ShardEffect::Schedule(ScheduleEffect::LoadRequests { from, limit }) => {
                     self.load_requests(from, limit, ctx);
                 }
+                ShardEffect::Schedule(ScheduleEffect::LoadEdits { after, limit }) => {
+                    self.load_edits(after, limit, ctx);
+                }
                 ShardEffect::Schedule(ScheduleEffect::LoadFates {
                     name,
                     incarnation,

@@ -1,9 +1,13 @@
 //! A node whose store is full: what is due waits, what frees work goes on, no shard is lost over it.
 
 use super::*;
-use fencepost_core::ids::{Epoch, Scope};
+use fencepost_core::ids::{BatchNo, Epoch, Holder, Scope};
+use fencepost_core::level;
+use fencepost_core::machine::{Expect, Write};
 use fencepost_core::refusal::RefusalKind;
-use fencepost_storage::store::Store as _;
+use fencepost_core::row::{CellRow, Row};
+use fencepost_storage::codec::encode_batch;
+use fencepost_storage::store::{Commit, Committed, Open, Store as _};
 
 /// Every shard is still in the epoch that the node opened first.
 async fn none_was_reopened(world: &World, node: &Node) {
@@ -27,6 +31,57 @@ async fn overdue(world: &World) -> Node {
 async fn refusal(node: &Node, request: ShardRequest, slot: Slot) -> RefusalKind {
     let shard = node.gateway.shard_map().shard_of(slot);
     node.gateway.call(shard, request).await.unwrap_err().kind
+}
+
+/// The cell is one of the version before again.
+async fn lowered(world: &World) -> Node {
+    let node = world.start().await;
+    let cell = CellRow {
+        level: level::FIRST,
+        ..node.cell.clone()
+    };
+    node.drain().await;
+    let (scope, holder) = (Scope::Coordinator, Holder(5));
+    let request = Open {
+        scope,
+        holder,
+        expected: world.store.epoch(scope).await.unwrap(),
+        node: name("local"),
+    };
+    let epoch = world.store.open(request).await.unwrap().epoch;
+    let write = Write::Put {
+        row: Row::Cell(cell),
+        expect: Expect::Any,
+    };
+    let committed = world.store.commit(Commit {
+        scope,
+        holder,
+        epoch,
+        number: BatchNo(1),
+        batch: Arc::new(encode_batch(&[write], false).unwrap()),
+    });
+    assert!(matches!(committed.await, Committed::Committed(_)));
+    world.start().await
+}
+
+#[test]
+fn on_a_full_store_an_upgrade_is_not_finished_and_can_be_once_there_is_room() {
+    run(async {
+        let world = World::new();
+        let node = lowered(&world).await;
+        let coordinated = world.store.epoch(Scope::Coordinator).await.unwrap();
+        world.store.set_full(true);
+        for _ in 0..2 {
+            let refusal = node.gateway.raise_level().await.unwrap_err();
+            assert_eq!((refusal.kind, refusal.code), (RefusalKind::StorageFull, "storage_full"));
+            assert_eq!(node.gateway.level().await.unwrap().cell, level::FIRST);
+            assert_eq!(node.gateway.facts().await.unwrap().level, level::FIRST);
+        }
+        assert_eq!(world.store.epoch(Scope::Coordinator).await.unwrap(), coordinated);
+        world.store.set_full(false);
+        assert_eq!(node.gateway.raise_level().await.unwrap().cell, level::NEWEST);
+        assert_eq!(node.gateway.facts().await.unwrap().level, level::NEWEST);
+    });
 }
 
 #[test]

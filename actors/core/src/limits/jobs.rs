@@ -28,7 +28,7 @@ pub const PRIORITY_DEFAULT: u8 = 5;
 pub const JOB_RETENTION_DAYS: u64 = 7;
 /// Days that dead letters are kept.
 pub const DEAD_LETTER_RETENTION_DAYS: u64 = 30;
-/// Days that fates are kept, as ranges.
+/// Days that fates are kept, as ranges, and the entries in the history of a schedule's edits but its newest.
 pub const FATE_RETENTION_DAYS: u64 = 90;
 /// Hours that an idempotency key is kept after its job's end when a server is told nothing else.
 pub const KEY_RETENTION_HOURS: u64 = 24;

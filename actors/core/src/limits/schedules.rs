@@ -55,8 +55,10 @@ pub const FATE_PIECES_MAX: usize = 4_096;
 pub const LATENESS_MS_MAX: u64 = 366 * 86_400_000;
 /// Request numbers of run-now and backfill that one schedule remembers in a cell before level 2.
 pub const REQUESTS_KEPT_MAX: usize = 16;
-/// Requests about schedules that the walk over them reads at once.
+/// Requests about schedules that the walk over them reads at once; `SWEEP_ROWS` while most of them go.
 pub const REQUEST_SWEEP_ROWS: usize = 32;
+/// Entries in the histories of edits that the walk over them reads at once.
+pub const EDIT_SWEEP_ROWS: usize = 256;
 /// Fires of one step, over all schedules of a shard.
 pub const FIRES_PER_STEP_MAX: usize = 1_024;
 /// Instants that a preview answers with.

@@ -120,6 +120,13 @@ pub enum ScheduleInput {
         /// Where the next page begins; `None` at the end.
         next: Option<RowKey>,
     },
+    /// A page of the histories of edits, asked for by `LoadEdits`.
+    EditsLoaded {
+        /// Keys of entries, in their order.
+        edits: Vec<RowKey>,
+        /// The next page comes after it; `None` at the end.
+        next: Option<RowKey>,
+    },
     /// A trial may be made: no other of this node is under way.
     TrialTurn,
     /// The mark of the trial is durable.
@@ -143,6 +150,7 @@ impl ScheduleInput {
             | ScheduleInput::Backfill { reply, .. } => Some(*reply),
             ScheduleInput::FatesLoaded { .. }
             | ScheduleInput::RequestsLoaded { .. }
+            | ScheduleInput::EditsLoaded { .. }
             | ScheduleInput::TrialTurn
             | ScheduleInput::TrialMarked
             | ScheduleInput::Leaving
@@ -220,6 +228,14 @@ pub enum ScheduleEffect {
     LoadRequests {
         /// Where the page begins; `None` for the first.
         from: Option<RowKey>,
+        /// At most this many.
+        limit: usize,
+    },
+    /// Read the keys of entries in the histories of edits of this shard's schedules and hand them in as
+    /// `EditsLoaded`.
+    LoadEdits {
+        /// The page comes after it; `None` for the first.
+        after: Option<RowKey>,
         /// At most this many.
         limit: usize,
     },

@@ -19,6 +19,7 @@ pub mod io;
 mod live;
 pub mod marks;
 mod open;
+mod past_edits;
 mod past_lives;
 mod refusals;
 mod requests;
@@ -33,6 +34,7 @@ mod trial;
 pub mod validate;
 mod version;
 mod view;
+mod walk;
 
 use crate::ids::{Incarnation, Slot};
 use crate::level::Level;
@@ -48,13 +50,13 @@ use io::{Fire, ScheduleEffect, ScheduleInput};
 use live::Live;
 pub use open::OpenRefused;
 use past_lives::PastLives;
-use requests::Requests;
 pub use restored::hold_restored;
 use std::sync::Arc;
 use step::Step;
 use sweep::Sweep;
 use trial::Trials;
 pub use view::view_of;
+use walk::Walk;
 
 /// All schedules of one shard.
 #[derive(Clone, Debug)]
@@ -67,7 +69,8 @@ pub struct SchedulerShard {
     creations: u64,
     sweep: Sweep,
     past: PastLives,
-    requests: Requests,
+    requests: Walk,
+    edits: Walk,
     /// The cell's; nothing beyond it is written.
     level: Level,
     trials: Trials,
@@ -173,9 +176,9 @@ impl SchedulerShard {
                 };
                 self.on_backfill(step, reply, &name, asked);
             }
-            loaded @ (ScheduleInput::FatesLoaded { .. } | ScheduleInput::RequestsLoaded { .. }) => {
-                self.on_loaded(step, loaded);
-            }
+            loaded @ (ScheduleInput::FatesLoaded { .. }
+            | ScheduleInput::RequestsLoaded { .. }
+            | ScheduleInput::EditsLoaded { .. }) => self.on_loaded(step, loaded),
             ScheduleInput::TrialTurn => self.on_trial_turn(step),
             ScheduleInput::TrialMarked => self.on_trial_marked(step),
             ScheduleInput::Leaving => self.on_leaving(),
@@ -193,6 +196,7 @@ impl SchedulerShard {
                 is_end,
             } => self.on_fates_loaded(step, &name, incarnation, fates, is_end),
             ScheduleInput::RequestsLoaded { requests, next } => self.on_requests_loaded(step, requests, next),
+            ScheduleInput::EditsLoaded { edits, next } => self.on_edits_loaded(step, edits, next),
             _ => {}
         }
     }

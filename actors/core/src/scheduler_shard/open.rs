@@ -11,13 +11,13 @@ use super::io::{LostCursor, ScheduleEffect, ScheduleOpened};
 use super::live::Live;
 use super::marks::{Poison, bound};
 use super::past_lives::PastLives;
-use super::requests::Requests;
 use super::settle::Case;
 use super::step::Step;
 use super::sweep::Sweep;
 use super::tape::{Bulk, Piece};
 use super::trial::Trials;
 use super::version::Version;
+use super::walk::Walk;
 use crate::fate::{FateCounts, FateKind};
 use crate::job::FireCause;
 use crate::level;
@@ -96,7 +96,8 @@ impl SchedulerShard {
             facts,
             index: Index::default(),
             past: PastLives::default(),
-            requests: Requests::default(),
+            requests: Walk::default(),
+            edits: Walk::default(),
             level: level::OLDEST,
             trials: Trials::default(),
             zone_version: Arc::clone(&zone_version),

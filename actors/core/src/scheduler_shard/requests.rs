@@ -13,7 +13,7 @@ use super::step::Step;
 use super::version::Discriminator;
 use crate::ids::{Incarnation, JobId, Slot};
 use crate::job::KEY_KEPT;
-use crate::limits::{REQUEST_SWEEP_ROWS, REQUESTS_KEPT_MAX};
+use crate::limits::{REQUEST_SWEEP_ROWS, REQUESTS_KEPT_MAX, SWEEP_ROWS};
 use crate::name::Name;
 use crate::refusal::Refusal;
 use crate::row::{Row, RowKey};
@@ -147,39 +147,6 @@ pub(super) fn is_kept(now: Now, end: Option<StoreTime>, kept: Span) -> bool {
     now.doubt || end.is_none_or(|at| at > now.store || now.store.since(at) < kept)
 }
 
-/// Where the walk over request rows is.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Requests {
-    /// Begin of the next page.
-    from: Option<RowKey>,
-    is_ordered: bool,
-    /// All were met in this round.
-    is_over: bool,
-}
-
-impl Requests {
-    pub(super) fn is_waiting(&self) -> bool {
-        self.is_ordered
-    }
-
-    pub(super) fn begin_round(&mut self) {
-        *self = Requests::default();
-    }
-
-    /// Orders the next page; `false` when the round is over.
-    pub(super) fn order(&mut self, step: &mut Step<'_>) -> bool {
-        if self.is_over {
-            return false;
-        }
-        self.is_ordered = true;
-        step.out.effect(ScheduleEffect::LoadRequests {
-            from: self.from.clone(),
-            limit: REQUEST_SWEEP_ROWS,
-        });
-        true
-    }
-}
-
 impl SchedulerShard {
     /// How long the row of a request is kept, where one may be written.
     pub(super) fn request_kept(&self) -> Option<Span> {
@@ -194,23 +161,36 @@ impl SchedulerShard {
         Some(RowKey::Request(slot, name.0.clone(), name.1.clone(), life, number))
     }
 
+    /// Orders the next page of rows; `false` when the round is over. While most of them go they are walked over as fast
+    /// as jobs are purged: each request made one, or asked for it in vain.
+    pub(super) fn order_requests(&mut self, step: &mut Step<'_>) -> bool {
+        let limit = if self.requests.is_busy() {
+            SWEEP_ROWS
+        } else {
+            REQUEST_SWEEP_ROWS
+        };
+        let Some(from) = self.requests.order() else {
+            return false;
+        };
+        step.out.effect(ScheduleEffect::LoadRequests { from, limit });
+        true
+    }
+
     pub(super) fn on_requests_loaded(
         &mut self,
         step: &mut Step<'_>,
         requests: Vec<SweptRequest>,
         next: Option<RowKey>,
     ) {
+        let (count, mut dropped) = (requests.len(), 0);
         for swept in requests {
             if self.is_request_over(step.now, &swept) {
                 step.out.delete(Row::Request(Box::new(swept.row)).key());
+                dropped += 1;
             }
         }
-        self.requests = Requests {
-            is_over: next.is_none(),
-            from: next,
-            is_ordered: false,
-        };
-        self.page_came(step.now);
+        self.requests.on_page(next, (dropped, count));
+        self.page_came(step.now, self.requests.is_busy());
     }
 
     /// Whether a request was kept for its time after the end of all that it made. Of a life that is over none

@@ -14,7 +14,7 @@ use super::step::Step;
 use super::tape;
 use crate::fate::FateSpan;
 use crate::ids::{Incarnation, Slot};
-use crate::limits::{AUDIT_PAGE_MS, AUDIT_ROUND_MS, AUDIT_ROWS};
+use crate::limits::{AUDIT_PAGE_MS, AUDIT_ROUND_MS, AUDIT_ROWS, SWEEP_BUSY_PAUSE_MS};
 use crate::name::Name;
 use crate::row::RowKey;
 use crate::schedule::{BacklogRow, ScheduleDefinition};
@@ -33,6 +33,7 @@ pub(super) struct Sweep {
 }
 
 const PAGE: Span = Span::from_millis(AUDIT_PAGE_MS);
+const BUSY: Span = Span::from_millis(SWEEP_BUSY_PAUSE_MS);
 const ROUND: Span = Span::from_millis(AUDIT_ROUND_MS);
 
 impl Sweep {
@@ -56,7 +57,8 @@ impl SchedulerShard {
 
     /// When the next page is to be ordered; never while there is nothing to walk over.
     pub(super) fn sweep_at(&self) -> Option<Monotonic> {
-        let is_waiting = self.sweep.ordered.is_some() || self.past.is_waiting() || self.requests.is_waiting();
+        let is_walking = self.requests.is_waiting() || self.edits.is_waiting();
+        let is_waiting = self.sweep.ordered.is_some() || self.past.is_waiting() || is_walking;
         // In trials an audited page would be blamed on whoever is tried.
         let is_idle = is_waiting || self.is_trying() || (self.index.len() == 0 && self.past.is_empty());
         self.sweep.next_at.filter(|_| !is_idle)
@@ -93,20 +95,22 @@ impl SchedulerShard {
         });
     }
 
-    /// After the living the dead, then what was asked for, then a pause.
+    /// After the living the dead, then what was asked for and done, then a pause.
     fn end_round(&mut self, step: &mut Step<'_>) {
-        if self.past.order(step) || self.requests.order(step) {
+        if self.past.order(step) || self.order_requests(step) || self.order_edits(step) {
             return;
         }
         self.past.begin_round();
         self.requests.begin_round();
+        self.edits.begin_round();
         self.sweep.last = None;
         self.sweep.next_at = Some(step.now.mono + ROUND);
     }
 
-    /// The next page after a pause.
-    pub(super) fn page_came(&mut self, now: Now) {
-        self.sweep.next_at = self.sweep.next_at.map(|_| now.mono + PAGE);
+    /// The next page after a pause, a short one while there is much to drop.
+    pub(super) fn page_came(&mut self, now: Now, is_busy: bool) {
+        let pause = if is_busy { BUSY } else { PAGE };
+        self.sweep.next_at = self.sweep.next_at.map(|_| now.mono + pause);
     }
 
     pub(super) fn on_fates_loaded(
@@ -119,7 +123,7 @@ impl SchedulerShard {
     ) {
         self.past.on_page(step, incarnation, &fates, is_end);
         let ordered = self.sweep.ordered.take().filter(|(life, _)| *life == incarnation);
-        self.page_came(step.now);
+        self.page_came(step.now, false);
         let (Some((_, after)), Some(place)) = (ordered, self.index.find(name)) else {
             return;
         };

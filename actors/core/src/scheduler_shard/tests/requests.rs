@@ -4,6 +4,7 @@ use super::backfill::{Answer, Asked, asked, backfill, paused_over_four};
 use super::world::*;
 use crate::ids::JobId;
 use crate::job::KEY_KEPT;
+use crate::limits::REQUEST_SWEEP_ROWS;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::row::{Row, RowKey};
 use crate::schedule::RequestRow;
@@ -219,6 +220,19 @@ fn f26_a_request_whose_jobs_are_not_made_yet_is_kept() {
     assert!(world.backlogs().is_empty());
     world.step(swept());
     assert_eq!(requests(&world), []);
+}
+
+/// 50 pages are walked over: most of them are large once there is much to drop.
+#[test]
+fn p7_requests_whose_time_is_over_go_faster_than_small_pages_would() {
+    let mut world = paused_over_four();
+    let many = 50 * REQUEST_SWEEP_ROWS;
+    for request in 0..many {
+        ran(&mut world, request as u64).unwrap();
+    }
+    end_all(&mut world);
+    assert_eq!(walked_after(&mut world, Span(KEY_KEPT.0 - HOUR_SPAN.0)), many);
+    assert_eq!(walked_after(&mut world, Span(2 * HOUR_SPAN.0)), 0);
 }
 
 #[test]

@@ -3,9 +3,26 @@
 use super::world::*;
 use crate::fate::FateKind::*;
 use crate::limits::{AUDIT_ROWS, FATE_RETENTION_DAYS};
-use crate::row::Row;
+use crate::row::{Row, RowKey};
 use crate::schedule::{Exclusion, MisfirePolicy};
 use crate::scheduler_shard::audit::AuditFaultKind;
+use crate::scheduler_shard::io::ScheduleInput;
+
+impl World {
+    /// The page that the machine ordered.
+    pub(super) fn edits_page(&self, after: Option<RowKey>, limit: usize) -> ScheduleInput {
+        let is_edit =
+            |key: &&RowKey| matches!(key, RowKey::Edit(..)) && after.as_ref().is_none_or(|after| *key > after);
+        let edits: Vec<RowKey> = self.rows.keys().filter(is_edit).take(limit).cloned().collect();
+        let next = edits.last().filter(|_| edits.len() == limit).cloned();
+        ScheduleInput::EditsLoaded { edits, next }
+    }
+
+    fn edits(&self, text: &str) -> usize {
+        let of_name = |key: &&RowKey| matches!(key, RowKey::Edit(_, _, name, ..) if name.as_str() == text);
+        self.rows.keys().filter(of_name).count()
+    }
+}
 
 /// Fires from 09:00 to 17:00 on workdays, over a year: more spans than a page.
 fn a_year() -> World {
@@ -100,6 +117,33 @@ fn what_a_backlog_owes_is_not_purged() {
     assert_eq!(world.backlogs().len(), 1);
     world.audited("it");
     assert!(world.faults.is_empty());
+}
+
+#[test]
+fn p7_entries_of_edits_go_after_their_retention_but_for_the_newest_of_a_life() {
+    let mut world = World::new(NOON);
+    for name in ["it", "other"] {
+        world.create(name, cron("0 0 1 1 *"));
+        for request in 0..300 {
+            world.step(run_now(name, request)).unwrap().unwrap();
+        }
+    }
+    world.step(delete("other")).unwrap().unwrap();
+    let days = |days: i64| at(NOON + (FATE_RETENTION_DAYS as i64 + days) * DAY);
+    world.jump(days(-1));
+    world.audit_by_pages();
+    assert_eq!((world.edits("it"), world.edits("other")), (301, 302));
+    world.step(pause("it")).unwrap().unwrap();
+    world.jump(days(1));
+    world.now.doubt = true;
+    world.audit_by_pages();
+    assert_eq!((world.edits("it"), world.edits("other")), (302, 302), "not in doubt");
+    world.now.doubt = false;
+    world.audit_by_pages();
+    assert_eq!((world.edits("it"), world.edits("other")), (1, 0), "the pause is young");
+    world.jump(days(200));
+    world.audit_by_pages();
+    assert_eq!(world.edits("it"), 1, "the newest stays");
 }
 
 #[test]

@@ -123,7 +123,9 @@ impl World {
                 ScheduleEffect::Reply(_, answer) => reply = Some(answer),
                 ScheduleEffect::Note(note) => self.notes.push(note),
                 ScheduleEffect::AuditFault { fault, .. } => self.faults.push(fault),
-                ScheduleEffect::LoadFates { .. } | ScheduleEffect::LoadRequests { .. } => self.ordered = Some(effect),
+                ScheduleEffect::LoadFates { .. }
+                | ScheduleEffect::LoadRequests { .. }
+                | ScheduleEffect::LoadEdits { .. } => self.ordered = Some(effect),
                 ScheduleEffect::AskTrialTurn => self.orders.push(ScheduleInput::TrialTurn),
                 ScheduleEffect::TrialMarked => self.orders.push(ScheduleInput::TrialMarked),
                 ScheduleEffect::EndTrialTurn => {}
@@ -192,6 +194,7 @@ impl World {
                 limit,
             } => (name, incarnation, after, limit),
             ScheduleEffect::LoadRequests { from, limit } => return Some(self.requests_page(from, limit)),
+            ScheduleEffect::LoadEdits { after, limit } => return Some(self.edits_page(after, limit)),
             _ => return None,
         };
         let mine = self.rows.values().filter_map(|row| match row {
