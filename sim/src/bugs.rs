@@ -18,6 +18,8 @@ struct Entry {
     name: &'static str,
     checker: &'static str,
     seeds_max: u64,
+    /// The file of `scenarios/` that must find it; without one the swarm does.
+    scenario: Option<&'static str>,
     place: Place,
 }
 
@@ -33,78 +35,91 @@ const BUGS: &[Entry] = &[
         name: "ack-before-sync",
         checker: "acked_survives",
         seeds_max: 40,
+        scenario: None,
         place: Place::Store(Planted::AckBeforeSync),
     },
     Entry {
         name: "released-before-durable",
         checker: "acked_survives",
         seeds_max: 40,
+        scenario: None,
         place: Place::Product(Bug::ReleasedBeforeDurable),
     },
     Entry {
         name: "unknown-taken-for-durable",
         checker: "acked_survives",
         seeds_max: 40,
+        scenario: None,
         place: Place::Product(Bug::UnknownTakenForDurable),
     },
     Entry {
         name: "unknown-never-sent-again",
         checker: "settles",
         seeds_max: 20,
+        scenario: None,
         place: Place::Product(Bug::UnknownNeverSentAgain),
     },
     Entry {
         name: "key-per-attempt",
         checker: "no_double_effect",
         seeds_max: 20,
+        scenario: None,
         place: Place::Product(Bug::KeyPerAttempt),
     },
     Entry {
         name: "fires-ahead",
         checker: "never_early",
         seeds_max: 10,
+        scenario: None,
         place: Place::Product(Bug::FiresAhead),
     },
     Entry {
         name: "missed-window-dropped",
         checker: "no_missed_fire",
         seeds_max: 40,
+        scenario: None,
         place: Place::Product(Bug::MissedWindowDropped),
     },
     Entry {
         name: "fires-under-another-id",
         checker: "no_double_fire",
         seeds_max: 40,
+        scenario: None,
         place: Place::Product(Bug::FiresUnderAnotherId),
     },
     Entry {
         name: "epoch-not-raised",
         checker: "epochs_grow",
         seeds_max: 20,
+        scenario: None,
         place: Place::Store(Planted::EpochNotRaised),
     },
     Entry {
         name: "cancel-sees-the-unfinished",
         checker: "legal_moves",
         seeds_max: 40,
+        scenario: None,
         place: Place::Product(Bug::CancelSeesTheUnfinished),
     },
     Entry {
         name: "running-told-as-cancelled",
         checker: "cancel_holds",
         seeds_max: 40,
+        scenario: None,
         place: Place::Product(Bug::RunningToldAsCancelled),
     },
     Entry {
         name: "fault-taken-for-success",
         checker: "books_balance",
         seeds_max: 20,
+        scenario: None,
         place: Place::Product(Bug::FaultTakenForSuccess),
     },
     Entry {
         name: "not-now-told-as-fault",
         checker: "answers",
         seeds_max: 20,
+        scenario: None,
         place: Place::Product(Bug::NotNowToldAsFault),
     },
     Entry {
@@ -117,6 +132,7 @@ const BUGS: &[Entry] = &[
         name: "leaks-the-real-world",
         checker: "determinism",
         seeds_max: 1,
+        scenario: None,
         place: Place::Simulator,
     },
 ];
@@ -145,6 +161,11 @@ impl PlantedBug {
     /// Seeds within which it must be found.
     pub fn seeds_max(self) -> u64 {
         self.entry.seeds_max
+    }
+
+    /// The file of `scenarios/` in which it must be found; without one the swarm finds it.
+    pub fn scenario(self) -> Option<&'static str> {
+        self.entry.scenario
     }
 
     /// The bug in the model store, if it lies there.

@@ -1,8 +1,8 @@
 //! The simulator: the product's own node, API and worker on simulated time, network and disk.
 //!
 //! Read `runtime/` (the only place that names madsim), `world/` (what runs and what befalls it),
-//! `run.rs` (one seed; `../history` has what was seen and what must hold), `cli/` (the program). Must never: be
-//! imported by the product.
+//! `scenario/` (files that tell a run what to be), `run.rs` (one seed; `../history` has what was seen and what must
+//! hold), `cli/` (the program). Must never: be imported by the product.
 #![cfg_attr(not(madsim), allow(unused))]
 
 #[cfg(not(madsim))]
@@ -18,6 +18,8 @@ pub mod options;
 pub mod run;
 #[cfg(madsim)]
 pub mod runtime;
+#[cfg(madsim)]
+pub mod scenario;
 #[cfg(madsim)]
 pub mod trace;
 #[cfg(madsim)]

@@ -5,11 +5,13 @@
 
 use crate::bugs::PlantedBug;
 use crate::runtime::Stream;
+use crate::scenario::Plan;
 use fencepost_core::limits::{CLOCK_OFFSET_MS, CLOCK_OFFSET_MS_MAX};
 use fencepost_core::time::Span;
 use fencepost_history::setting::Setting;
 use fencepost_history::zones::{CHANGES, STEADY};
 use std::fmt;
+use std::sync::Arc;
 
 /// Further than a clock is waited for below store time (`CLOCK_DOUBT_MAX_MS`), and so little further that
 /// what is still due comes within the bound of settling.
@@ -50,13 +52,17 @@ pub struct Options {
     pub next_day: bool,
     /// The store is on a machine of its own, reached over the mesh.
     pub apart: bool,
-    /// A second node beside the server owns shards too.
-    pub second: bool,
-    /// A node that only works, beside the server: whether the server works too.
-    pub worker: Option<bool>,
+    /// Nodes beside the server that own shards too.
+    pub others: u64,
+    /// Nodes that only work.
+    pub far_workers: u64,
+    /// Nodes that own shards run jobs, too.
+    pub owners_work: bool,
     /// At the healing the node's wall clock is set back by so many microseconds and stays there: store time
     /// is held, and lowered in the end.
     pub set_back: Option<u64>,
+    /// What a scenario makes of this run; none in the swarm.
+    pub plan: Option<Arc<Plan>>,
     /// A bug planted for this run.
     pub bug: Option<PlantedBug>,
 }
@@ -96,6 +102,7 @@ impl Options {
         let mut stream = Stream::new(seed, "options");
         let (starts_at, change) = draw_date(&mut stream);
         let lease = stream.between(5_000, 15_000);
+        let worker = draw_worker(seed);
         let mut options = Options {
             seed,
             starts_at,
@@ -113,9 +120,11 @@ impl Options {
             lie: draw_lie(&mut stream),
             next_day: stream.percent(6),
             apart: Stream::new(seed, "apart").percent(40),
-            second: Stream::new(seed, "apart").percent(40) && Stream::new(seed, "second").percent(50),
-            worker: draw_worker(seed),
+            others: u64::from(Stream::new(seed, "apart").percent(40) && Stream::new(seed, "second").percent(50)),
+            far_workers: u64::from(worker.is_some()),
+            owners_work: worker.unwrap_or(true),
             set_back: None,
+            plan: None,
             bug,
         };
         let back = stream.between(SET_BACK.0, SET_BACK.1);
@@ -138,7 +147,7 @@ impl Options {
 
     /// Whether the healing ends every lie of a clock.
     pub fn ends_true(&self) -> bool {
-        self.set_back.is_none() && self.seed.is_multiple_of(2)
+        self.plan.is_some() || (self.set_back.is_none() && self.seed.is_multiple_of(2))
     }
 
     /// How far a node's clock may be from the store's before it takes and gives no work. Where a lie may stay for
@@ -165,24 +174,35 @@ fn draw_worker(seed: u64) -> Option<bool> {
     is_there.then(|| stream.percent(50))
 }
 
+const DAY: u64 = 86_400_000_000;
+const YEAR_2026: i64 = 1_767_225_600_000_000;
+
+/// Any day, or any midnight of a zone whose clocks never change, less `before`.
+pub fn draw_day(stream: &mut Stream, before: i64, is_midnight: bool) -> i64 {
+    let day = stream.between(1, 364) * DAY;
+    let at = match is_midnight {
+        true => -stream.pick(&STEADY).map_or(0, |zone| zone.before) * 1_000_000,
+        false => stream.between(0, DAY - 1).cast_signed(),
+    };
+    YEAR_2026 + day.cast_signed() + at - before
+}
+
 /// When the run begins: any day, just before clocks change somewhere, or just before a midnight.
 fn draw_date(stream: &mut Stream) -> (i64, Option<usize>) {
-    const DAY: u64 = 86_400_000_000;
-    let year_2026 = 1_767_225_600_000_000_i64;
     let before = stream.between(2_000_000, 45_000_000).cast_signed();
     let day = stream.between(1, 364) * DAY;
     match stream.between(0, 99) {
         0..=29 => {
             let number = usize::try_from(stream.between(0, CHANGES.len() as u64 - 1)).unwrap_or(0);
-            let changes_at = CHANGES.get(number).map_or(year_2026, |zone| zone.changes_at);
+            let changes_at = CHANGES.get(number).map_or(YEAR_2026, |zone| zone.changes_at);
             (changes_at - before, Some(number))
         }
         30..=49 => {
             let zone = stream.pick(&STEADY).map_or(0, |zone| zone.before);
-            (year_2026 + day.cast_signed() - zone * 1_000_000 - before, None)
+            (YEAR_2026 + day.cast_signed() - zone * 1_000_000 - before, None)
         }
         _ => (
-            year_2026 + (day + stream.between(0, DAY - 1)).cast_signed() - before,
+            YEAR_2026 + (day + stream.between(0, DAY - 1)).cast_signed() - before,
             None,
         ),
     }
@@ -267,18 +287,24 @@ impl fmt::Display for Options {
             self.set_back
                 .map_or(String::new(), |back| format!(" back={}s", back / 1_000_000)),
             if self.next_day { " next-day" } else { "" },
-            match (self.apart, self.second) {
-                (true, true) => " store-apart second-node",
-                (true, false) => " store-apart",
-                (false, _) => "",
+            match (self.apart, self.others) {
+                (true, 0) => " store-apart".to_owned(),
+                (true, 1) => " store-apart second-node".to_owned(),
+                (true, others) => format!(" store-apart others={others}"),
+                (false, _) => String::new(),
             },
-            match self.worker {
-                Some(true) => " worker-beside",
-                Some(false) => " worker-alone",
-                None => "",
+            match (self.far_workers, self.owners_work) {
+                (0, _) => String::new(),
+                (1, true) => " worker-beside".to_owned(),
+                (1, false) => " worker-alone".to_owned(),
+                (count, true) => format!(" workers-beside={count}"),
+                (count, false) => format!(" workers-alone={count}"),
             },
             self.faults.names().join("+"),
         )?;
+        if let Some(plan) = &self.plan {
+            write!(f, " {plan}")?;
+        }
         match self.bug {
             Some(bug) => write!(f, " bug={}", bug.name()),
             None => Ok(()),

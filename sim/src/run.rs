@@ -6,15 +6,19 @@ use crate::bugs::PlantedBug;
 use crate::options::Options;
 use crate::runtime::{Sim, SimConfig, simulate};
 use crate::trace::{Digest, Trace};
+use crate::world::director::direct;
 use crate::world::far_worker;
 use crate::world::faults::{Beside, heal, inject, mind_ended};
+use crate::world::machine::Machines;
 use crate::world::server::Server;
-use crate::world::{Felt, World, clients, next_day, planner, target};
+use crate::world::{Felt, World, asked, clients, next_day, planner, target};
 use fencepost_core::fate::FateKind;
-use fencepost_core::job::JobState;
+use fencepost_core::job::{JobState, Origin};
 use fencepost_core::row::Row;
 use fencepost_core::schedule::PendingFate;
-use fencepost_history::checkers::{Evidence, judge, judged_beside, unmet};
+use fencepost_history::checkers::tag_of;
+use fencepost_history::checkers::{Evidence, judge, judge_by, judged_beside, unmet};
+use fencepost_history::rules::PlainRule;
 use fencepost_history::seen::{Call, Seen};
 use fencepost_storage::codec::decode_row;
 use std::collections::BTreeMap;
@@ -50,12 +54,16 @@ pub struct Report {
 
 /// Runs one seed. Must be the only run of its process to be comparable with others.
 pub fn run_seed(seed: u64, bug: Option<PlantedBug>, keeps_trace: bool) -> Report {
-    let options = Options::draw(seed, bug);
-    if let Some(bug) = bug.and_then(PlantedBug::in_product) {
+    run_options(Options::draw(seed, bug), keeps_trace)
+}
+
+/// Runs what was drawn. Must be the only run of its process to be comparable with others.
+pub fn run_options(options: Options, keeps_trace: bool) -> Report {
+    if let Some(bug) = options.bug.and_then(PlantedBug::in_product) {
         fencepost::planted::plant(bug);
     }
     let config = SimConfig {
-        seed,
+        seed: options.seed,
         starts_at: options.starts_at,
         limit: RUN_MAX,
         latency: (200, options.latency),
@@ -84,9 +92,18 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     server.store_up();
     server.up();
     beside.up();
-    planner::start(&world);
-    clients::start(&world);
-    inject(&world, &server, &beside).await;
+    match world.options.plan.clone() {
+        Some(plan) => {
+            asked::start(&world, &plan);
+            let machines = Machines::of(&world, &server, &beside);
+            direct(&world, &server, machines, &plan).await;
+        }
+        None => {
+            planner::start(&world);
+            clients::start(&world);
+            inject(&world, &server, &beside).await;
+        }
+    }
     heal(&world, &server, &beside);
     let mut unmet = settle(&world, &server).await;
     if unmet.is_none() && world.options.next_day {
@@ -101,12 +118,16 @@ async fn run_world(sim: Sim, options: Options) -> Report {
             .record("end", "row", digest.to_hex().get(..16).unwrap_or_default());
     }
     let seen = world.history.lock();
-    let verdicts = judge(&Evidence {
+    let evidence = Evidence {
         setting: world.options.setting(),
         seen: &seen,
         rows: &rows,
         unmet: unmet.as_deref(),
-    });
+    };
+    let verdicts = match &world.options.plan {
+        Some(plan) => judge_by(&evidence, &plan.invariants),
+        None => judge(&evidence),
+    };
     note_states(&world, &seen, &rows);
     let mut report = Report {
         felt: std::mem::take(&mut *world.felt.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -115,6 +136,9 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     };
     for (checker, verdict) in verdicts {
         report.evaluations.insert(checker.to_owned(), verdict.evaluations);
+        report
+            .felt
+            .insert(format!("judged:{checker}").into(), verdict.evaluations);
         let named = verdict.violations.into_iter().map(|what| (checker.to_owned(), what));
         report.violations.extend(named);
     }
@@ -172,7 +196,10 @@ fn note_states(world: &World, seen: &Seen, rows: &[Row]) {
     note(rows.iter().any(moved), "seen:shard-moved");
     let kept = |row: &Row| matches!(row, Row::Edit(edit) if matches!(edit.pending, Some((_, PendingFate::Keep))));
     note(rows.iter().any(kept), "seen:fire-kept");
-    let by_far = |row: &Row| matches!(row, Row::Job(job) if job.attempts.iter().any(|one| one.worker.node.as_str() == far_worker::NAME));
+    let by_far = |row: &Row| matches!(row, Row::Job(job) if job.attempts.iter().any(|one| one.worker.node.as_str().starts_with(far_worker::NAME)));
+    let again = |row: &Row| matches!(row, Row::Job(job) if job.attempts.windows(2).any(|pair| matches!(pair, [one, other] if one.worker != other.worker)));
+    note(rows.iter().any(again), "seen:job-reassigned");
+    note_zones(world, seen, rows);
     note(rows.iter().any(by_far), "seen:worked-elsewhere");
     let lost = |row: &Row| if let Row::Job(job) = row { job.workers_lost() } else { 0 };
     let lost_most = rows.iter().map(lost).max().unwrap_or(0);
@@ -187,6 +214,25 @@ fn note_states(world: &World, seen: &Seen, rows: &[Row]) {
     }
 }
 
+/// Fires that only clock changes make: after a gap, and in an hour that comes twice.
+fn note_zones(world: &World, seen: &Seen, rows: &[Row]) {
+    for row in rows {
+        let Row::Job(job) = row else { continue };
+        let Origin::Occurrence { nominal, .. } = &job.origin else {
+            continue;
+        };
+        let Some(PlainRule::Cron { zone, .. }) = seen.specs.get(&tag_of(&job.spec)).map(|spec| &spec.rule) else {
+            continue;
+        };
+        if zone.is_twice(nominal.0) {
+            world.feel("seen:fired-in-repeated-hour");
+        }
+        if zone.after > zone.before && nominal.0 == zone.changes_at {
+            world.feel("seen:fired-after-gap");
+        }
+    }
+}
+
 fn holds_fate(row: &Row, kind: FateKind) -> bool {
     match row {
         Row::Fate(fate) => fate.span.kind == kind,
@@ -198,10 +244,12 @@ fn holds_fate(row: &Row, kind: FateKind) -> bool {
 /// Waits for quiescence; the unmet clause when the bound passes.
 async fn settle(world: &World, server: &Server) -> Option<String> {
     // From behind to ahead is a leap of twice the lie.
-    let within = match 2 * world.options.lies_max() > 60_000_000 {
+    let usual = match 2 * world.options.lies_max() > 60_000_000 {
         true => SETTLES_IN_DOUBT_WITHIN,
         false => SETTLES_WITHIN,
     };
+    let asked = world.options.plan.as_ref().and_then(|plan| plan.settles_within);
+    let within = asked.unwrap_or(usual);
     let until = world.sim.now() + within;
     loop {
         world.sim.sleep(1_000_000).await;

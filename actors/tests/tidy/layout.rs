@@ -36,7 +36,7 @@ const TOP: &[(&str, bool)] = &[
 ];
 
 /// Folders for later parts: a README says what will come, nothing pretends to be there.
-const README_ONLY: &[&str] = &["fuzz", "scenarios"];
+const README_ONLY: &[&str] = &["fuzz"];
 
 /// Files that may allow unsafe code, with the reason.
 const UNSAFE_PLACES: &[(&str, &str)] = &[(

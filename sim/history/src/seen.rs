@@ -187,6 +187,17 @@ pub struct End {
     pub state: String,
 }
 
+/// By what a target knows that an effect is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Honours {
+    /// The idempotency key.
+    Key,
+    /// The highest token, with sealing.
+    Token,
+    /// Nothing: each call has its effect.
+    Nothing,
+}
+
 /// A call at the target.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -202,8 +213,8 @@ pub struct Call {
     pub attempt: u64,
     /// `Fencepost-Scheduled-For`, as text.
     pub scheduled_for: String,
-    /// Whether the target honours keys (else tokens).
-    pub honours_key: bool,
+    /// By what the target knows an effect again.
+    pub honours: Honours,
     /// Whether its effect was applied by this call.
     pub applied: bool,
 }

@@ -50,7 +50,77 @@ pub const CHANGES: [PlainZone; 6] = [
     changing("Australia/Lord_Howe", (630, 660), 1_791_041_400),
 ];
 
+/// Further changes of 2026 with odd rules, which runs begin before only when a scenario says so.
+const ODD: [PlainZone; 6] = [
+    // At midnight itself: 24 April, 00:00 becomes 01:00; 30 October, 00:00 becomes 23:00 of the day before.
+    changing("Africa/Cairo", (120, 180), 1_776_981_600),
+    changing("Africa/Cairo", (180, 120), 1_793_307_600),
+    // At a quarter: 5 April, 03:45 becomes 02:45; 27 September, 02:45 becomes 03:45.
+    changing("Pacific/Chatham", (825, 765), 1_775_311_200),
+    changing("Pacific/Chatham", (765, 825), 1_790_431_200),
+    // Two hours: 29 March, 01:00 becomes 03:00; 25 October, 03:00 becomes 01:00.
+    changing("Antarctica/Troll", (0, 120), 1_774_746_000),
+    changing("Antarctica/Troll", (120, 0), 1_792_890_000),
+];
+
+/// Where a run may begin, by the words of a scenario: on any day, before any midnight, before a change.
+pub const CHANGE_NAMES: &[&str] = &[
+    "any",
+    "midnight",
+    "berlin-spring",
+    "berlin-autumn",
+    "new-york-spring",
+    "new-york-autumn",
+    "lord-howe-autumn",
+    "lord-howe-spring",
+    "cairo-spring",
+    "cairo-autumn",
+    "chatham-autumn",
+    "chatham-spring",
+    "troll-spring",
+    "troll-autumn",
+];
+
+/// Zones that a scenario may name.
+pub const ZONE_NAMES: &[&str] = &[
+    "UTC",
+    "Asia/Kolkata",
+    "Asia/Tokyo",
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Africa/Cairo",
+    "Pacific/Chatham",
+    "Antarctica/Troll",
+];
+
+/// A change by its number: those of `CHANGES`, then the odd ones.
+pub fn change(number: usize) -> Option<PlainZone> {
+    CHANGES.iter().chain(&ODD).nth(number).copied()
+}
+
+/// The number of the change that a word names.
+pub fn change_number(word: &str) -> Option<usize> {
+    let at = CHANGE_NAMES.iter().position(|name| *name == word)?;
+    at.checked_sub(2)
+}
+
+/// The change that a word names.
+pub fn change_of(word: &str) -> Option<PlainZone> {
+    change_number(word).and_then(change)
+}
+
+/// Whether clocks change in a zone.
+pub fn changes_clocks(zone: &str) -> bool {
+    CHANGES.iter().chain(&ODD).any(|change| change.name == zone)
+}
+
 impl PlainZone {
+    /// Whether clocks show this second of the zone twice.
+    pub fn is_twice(&self, at: i64) -> bool {
+        self.before != self.after && self.instants_of(self.local(at)).len() == 2
+    }
+
     /// Seconds east of UTC at an instant in microseconds.
     pub fn offset_at(&self, at: i64) -> i64 {
         if at < self.changes_at { self.before } else { self.after }
@@ -83,6 +153,19 @@ impl PlainZone {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_change_has_its_word() {
+        assert_eq!(CHANGE_NAMES.len(), 2 + CHANGES.len() + ODD.len());
+        for word in CHANGE_NAMES.iter().skip(2) {
+            let zone = change_of(word).unwrap();
+            let place = zone.name.rsplit('/').next().unwrap().to_lowercase().replace('_', "-");
+            assert!(word.starts_with(&place), "{word}: {zone:?}");
+            assert!(ZONE_NAMES.contains(&zone.name) && changes_clocks(zone.name));
+        }
+        assert_eq!(change_of("any"), None);
+        assert!(STEADY.iter().all(|zone| !changes_clocks(zone.name)));
+    }
 
     #[test]
     fn a_local_second_exists_never_once_or_twice() {

@@ -8,11 +8,12 @@
 mod arguments;
 mod floors;
 mod report;
+mod stories;
 mod workers;
 
 use crate::bugs::PlantedBug;
 use crate::options::Options;
-use crate::run::run_seed;
+use crate::run::run_options;
 use crate::runtime::Watchdog;
 use arguments::{Command, Seeds};
 use std::process::ExitCode;
@@ -35,15 +36,21 @@ const SEED_MAX: Duration = Duration::from_secs(120);
 /// Runs the program.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let code = match arguments::parse(&arguments) {
+    let command = arguments::parse(&arguments);
+    let code = match command.clone() {
         Ok(Command::Help) => {
             report::say(arguments::USAGE_TEXT);
             PASS
         }
-        Ok(Command::Run(seeds)) if seeds.count == 1 => run_one(&seeds),
+        Ok(Command::Lint(paths)) => stories::lint(&paths),
+        Ok(Command::Run(seeds) | Command::Determinism(seeds)) if !seeds.paths.is_empty() => {
+            with_scenarios(&seeds, matches!(command, Ok(Command::Determinism(_))))
+        }
+        Ok(Command::Run(seeds)) if seeds.count == 1 => run_one(&seeds, Options::draw(seeds.from, planted(&seeds))),
         Ok(Command::Run(seeds)) => workers::run_many(&seeds),
         Ok(Command::Determinism(seeds)) => workers::compare(&seeds),
         Ok(Command::Mutants(seeds)) => workers::mutants(&seeds),
+        Ok(Command::Bugs) => workers::bugs(),
         Err(why) => {
             report::complain(&format!("fencepost-sim: {why}\n\n{}", arguments::USAGE_TEXT));
             USAGE
@@ -52,11 +59,28 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
+fn planted(seeds: &Seeds) -> Option<PlantedBug> {
+    seeds.bug.as_deref().and_then(PlantedBug::named)
+}
+
+/// Runs scenario files; one seed of one file in this process.
+fn with_scenarios(seeds: &Seeds, is_twice: bool) -> u8 {
+    match stories::load(&seeds.paths).as_deref() {
+        Err(code) => *code,
+        Ok(scenarios) if is_twice => stories::determinism(seeds, scenarios),
+        Ok([scenario]) if !seeds.is_set => run_one(seeds, scenario.draw(seeds.from, planted(seeds))),
+        Ok(_) if seeds.trace.is_some() => {
+            report::complain("fencepost-sim: --trace goes with one seed of one scenario");
+            USAGE
+        }
+        Ok(scenarios) => stories::run(seeds, scenarios),
+    }
+}
+
 /// Runs one seed in this process.
-fn run_one(seeds: &Seeds) -> u8 {
+fn run_one(seeds: &Seeds, options: Options) -> u8 {
     let seed = seeds.from;
-    let bug = seeds.bug.as_deref().and_then(PlantedBug::named);
-    report::say(&format!("seed {seed}: {}", Options::draw(seed, bug)));
+    report::say(&format!("seed {seed}: {options}"));
     let _watchdog = Watchdog::start(SEED_MAX, move || {
         report::complain(&format!(
             "seed {seed}: VIOLATION run: no end after {} s of real time",
@@ -68,7 +92,7 @@ fn run_one(seeds: &Seeds) -> u8 {
         )]
         std::process::exit(i32::from(VIOLATION));
     });
-    let ran = run_seed(seed, bug, seeds.trace.is_some());
+    let ran = run_options(options, seeds.trace.is_some());
     if let Some(path) = &seeds.trace
         && let Err(error) = std::fs::write(path, ran.all.join("\n"))
     {

@@ -54,7 +54,10 @@ pub fn of_seed(seeds: &Seeds, ran: &Report) -> String {
             .as_ref()
             .map(|bug| format!(" --plant {bug}"))
             .unwrap_or_default();
-        lines.push(format!("seed {seed}: repeat with: cargo sim run --seed {seed}{plant}"));
+        let files: String = seeds.paths.iter().map(|path| format!(" {path}")).collect();
+        lines.push(format!(
+            "seed {seed}: repeat with: cargo sim run{files} --seed {seed}{plant}"
+        ));
     }
     lines.join("\n")
 }

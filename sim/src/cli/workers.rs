@@ -45,7 +45,7 @@ impl Ran {
 }
 
 /// Runs one seed in a process of its own.
-fn run_child(seed: u64, options: &[&str]) -> Ran {
+pub(super) fn run_child(seed: u64, options: &[&str]) -> Ran {
     let program = std::env::current_exe().unwrap_or_else(|_| "fencepost-sim".into());
     let ended = Command::new(program)
         .args(["run", "--seed", &seed.to_string()])
@@ -75,7 +75,11 @@ fn run_child(seed: u64, options: &[&str]) -> Ran {
     clippy::disallowed_methods,
     reason = "real threads that wait for processes, outside any simulation"
 )]
-fn run_all(seeds: &Seeds, work: impl Fn(u64) -> Ran + Send + Sync, done: impl Fn(&Ran) + Send + Sync) -> Vec<Ran> {
+pub(super) fn run_all(
+    seeds: &Seeds,
+    work: impl Fn(u64) -> Ran + Send + Sync,
+    done: impl Fn(&Ran) + Send + Sync,
+) -> Vec<Ran> {
     let next = AtomicU64::new(seeds.from);
     let all = Arc::new(Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -137,7 +141,7 @@ pub fn run_many(seeds: &Seeds) -> u8 {
 /// Seeds from which on the floors hold.
 const COVERED_FROM: u64 = 100;
 
-fn totals(all: &[Ran]) -> BTreeMap<&str, u64> {
+pub(super) fn totals(all: &[Ran]) -> BTreeMap<&str, u64> {
     let mut totals = BTreeMap::new();
     let items = all.iter().filter_map(Ran::felt).flat_map(|felt| felt.split('+'));
     for (what, count) in items.filter_map(|item| item.split_once('=')) {
@@ -158,7 +162,8 @@ fn missing(totals: &BTreeMap<&str, u64>, seeds: u64) -> Vec<String> {
 /// `determinism`: each seed in two processes.
 pub fn compare(seeds: &Seeds) -> u8 {
     let differs = AtomicU64::new(0);
-    let options: Vec<&str> = seeds.bug.iter().flat_map(|bug| ["--plant", bug.as_str()]).collect();
+    let mut options: Vec<&str> = seeds.paths.iter().map(String::as_str).collect();
+    options.extend(seeds.bug.iter().flat_map(|bug| ["--plant", bug.as_str()]));
     let twice = |seed| {
         let (one, other) = (run_child(seed, &options), run_child(seed, &options));
         let same = one.hash().is_some() && one.hash() == other.hash();
@@ -202,6 +207,22 @@ fn first_difference(seed: u64, options: &[&str]) -> String {
     }
 }
 
+/// `mutants --list`: each bug, the checker that must find it, within how many seeds, and where it is looked for.
+pub fn bugs() -> u8 {
+    say(&format!(
+        "{:<28} {:<18} {:>5}  {}",
+        "bug", "checker", "seeds", "scenario"
+    ));
+    for bug in PlantedBug::all() {
+        let (name, checker, most) = (bug.name(), bug.checker(), bug.seeds_max());
+        say(&format!(
+            "{name:<28} {checker:<18} {most:>5}  {}",
+            bug.scenario().unwrap_or("the swarm")
+        ));
+    }
+    PASS
+}
+
 /// Hunts for each bug, each from another seed on: the median of what they need is told.
 const HUNTS: u64 = 3;
 /// Seeds between the beginnings of two hunts.
@@ -218,14 +239,15 @@ pub fn mutants(seeds: &Seeds) -> u8 {
             .map(|needed| needed.map_or("-".to_owned(), |needed| needed.to_string()));
         let told = told.collect::<Vec<_>>().join(", ");
         let (name, checker) = (bug.name(), bug.checker());
+        let place = bug.scenario().unwrap_or("the swarm");
         match needed.get(needed.len() / 2).copied().flatten() {
             Some(median) => say(&format!(
-                "{name}: found by {checker} in {median} seeds (median of {told})"
+                "{name}: found by {checker} in {median} seeds (median of {told}) of {place}"
             )),
             None => {
                 missed += 1;
                 say(&format!(
-                    "{name}: NOT FOUND by {checker} in {} seeds ({told})",
+                    "{name}: NOT FOUND by {checker} in {} seeds ({told}) of {place}",
                     bug.seeds_max()
                 ));
             }
@@ -255,10 +277,16 @@ fn hunts(bug: PlantedBug, seeds: &Seeds) -> Vec<Option<u64>> {
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Where the project's own scenarios lie.
+const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
+
 /// Seeds needed until the bug's own checker found it.
 fn hunt(bug: PlantedBug, from: u64) -> Option<u64> {
+    let file = bug.scenario().map(|scenario| format!("{SCENARIOS}/{scenario}"));
+    let mut options = vec!["--plant", bug.name()];
+    options.extend(file.as_deref());
     (0..bug.seeds_max()).find_map(|n| {
-        let ran = run_child(from + n, &["--plant", bug.name()]);
+        let ran = run_child(from + n, &options);
         ran.checkers().contains(&bug.checker()).then_some(n + 1)
     })
 }

@@ -89,6 +89,43 @@ impl SimNode {
         NetSim::current().clog_node(self.id);
     }
 
+    /// Cuts it off one way or both: what comes in, what goes out.
+    pub fn cut_ways(&self, is_in: bool, is_out: bool) {
+        self.sim
+            .record(&self.name, "cut off", &format!("in {is_in} out {is_out}"));
+        let net = NetSim::current();
+        if is_in {
+            net.clog_node_in(self.id);
+        }
+        if is_out {
+            net.clog_node_out(self.id);
+        }
+    }
+
+    /// Cuts it off from one other machine, one way or both.
+    pub fn cut_from(&self, other: &SimNode, is_in: bool, is_out: bool) {
+        if self.id == other.id {
+            return;
+        }
+        let text = format!("{} in {is_in} out {is_out}", other.name);
+        self.sim.record(&self.name, "cut off from", &text);
+        let net = NetSim::current();
+        if is_in {
+            net.clog_link(other.id, self.id);
+        }
+        if is_out {
+            net.clog_link(self.id, other.id);
+        }
+    }
+
+    /// Ends the cut from one other machine.
+    pub fn mend_with(&self, other: &SimNode) {
+        self.sim.record(&self.name, "reaches", &other.name);
+        let net = NetSim::current();
+        net.unclog_link(other.id, self.id);
+        net.unclog_link(self.id, other.id);
+    }
+
     /// Ends the cut; what waited arrives.
     pub fn mend(&self) {
         self.sim.record(&self.name, "reachable", "");

@@ -53,7 +53,7 @@ async fn run_client(world: &World, number: u64) {
 }
 
 /// What is done with a job after it was made.
-async fn follow(world: &World, wish: &Wish, id: JobId, stream: &mut Stream) {
+pub(super) async fn follow(world: &World, wish: &Wish, id: JobId, stream: &mut Stream) {
     if let Some(after) = wish.cancel_after {
         world.sim.sleep(after).await;
         cancel(world, id, stream).await;
@@ -76,7 +76,7 @@ fn creation(op: &'static str, wish: &Wish) -> Ask {
 }
 
 /// `None` when it was refused because it came too late.
-async fn create(world: &World, wish: &Wish, stream: &mut Stream) -> Option<JobId> {
+pub(super) async fn create(world: &World, wish: &Wish, stream: &mut Stream) -> Option<JobId> {
     let op = if wish.may_be_late {
         "op:create-limited"
     } else {
@@ -183,7 +183,7 @@ async fn look(world: &World, job: JobId) {
     note_end(world, job, &answer);
 }
 
-fn note_end(world: &World, job: JobId, answer: &Answer) {
+pub(super) fn note_end(world: &World, job: JobId, answer: &Answer) {
     let state = answer.text("state").to_owned();
     if answer.status == 200 && ["succeeded", "dead", "cancelled", "expired"].contains(&state.as_str()) {
         world.sim.record("client", "end seen", &format!("{job} {state}"));

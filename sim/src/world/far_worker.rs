@@ -1,20 +1,21 @@
-//! A node that only works, on a machine of its own: it runs jobs of every shard and owns none.
+//! Nodes that only work, on machines of their own: they run jobs of every shard and own none.
 //!
-//! Owns: its lives. No fire depends on it, so nothing that befalls it excuses one. Must never: do anything that
+//! Owns: their lives. No fire depends on it, so nothing that befalls it excuses one. Must never: do anything that
 //! production's worker-only process does not. Next: `second.rs`, `store_node.rs`.
 
 use super::server::targets;
-use super::{WORKER_IP, World, store_node};
+use super::{World, store_node};
 use crate::runtime::{SharedStream, SimNode, Stream};
 use fencepost::node::NodeConfig;
 use fencepost::node::lanes::local_lane;
 use fencepost::node::only_worker::{OnlyWorkerParts, join_as_worker};
 use fencepost::targets::{HandlerRegistry, TargetRunner};
 use fencepost_core::name::Name;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Its name, as attempts name it.
+/// What their names begin with, as attempts name them.
 pub const NAME: &str = "worker";
 
 /// Its machine.
@@ -28,16 +29,27 @@ pub struct FarWorker {
 }
 
 impl FarWorker {
-    /// A machine, not started; only where the seed asks for one.
-    pub fn new(world: &World) -> Option<FarWorker> {
-        world.options.worker.map(|_| FarWorker {
-            world: world.clone(),
-            node: world.sim.new_node(NAME, WORKER_IP),
-            life: Arc::default(),
-        })
+    /// Machines, not started: as many as the run asks for.
+    pub fn all(world: &World) -> Vec<FarWorker> {
+        let machine = |number: u64| {
+            let (name, last) = match number {
+                0 => (NAME.to_owned(), 4),
+                more => (
+                    format!("{NAME}-{}", more + 1),
+                    u8::try_from(40 + more).unwrap_or(u8::MAX),
+                ),
+            };
+            FarWorker {
+                world: world.clone(),
+                node: world.sim.new_node(&name, Ipv4Addr::new(10, 0, 0, last)),
+                life: Arc::default(),
+            }
+        };
+        (0..world.options.far_workers).map(machine).collect()
     }
 
-    fn is_up(&self) -> bool {
+    /// Whether its process runs.
+    pub fn is_up(&self) -> bool {
         self.life.load(Ordering::SeqCst) % 2 == 1
     }
 
@@ -61,13 +73,14 @@ impl FarWorker {
     }
 
     async fn run(self, life: u64) {
-        let neighbours = store_node::look_on(&self.world, self.node.clock(), (NAME, life));
+        let name = self.node.name().to_owned();
+        let neighbours = store_node::look_on(&self.world, self.node.clock(), (&name, life));
         let options = &self.world.options;
-        let mut config = NodeConfig::new(Name::new(NAME).expect("a legal name"));
+        let mut config = NodeConfig::new(Name::new(&name).expect("a legal name"));
         config.slots = options.slots;
         config.lease = options.lease;
         config.heartbeat = options.heartbeat;
-        let stream = Stream::new(options.seed, &format!("chance of {NAME} {life}"));
+        let stream = Stream::new(options.seed, &format!("chance of {name} {life}"));
         let dying = self.clone();
         let parts = OnlyWorkerParts {
             clock: self.node.clock(),
@@ -78,7 +91,7 @@ impl FarWorker {
         };
         match join_as_worker(config, parts, neighbours).await {
             Ok(working) => {
-                self.world.sim.record(NAME, "works", "");
+                self.world.sim.record(&name, "works", "");
                 std::future::pending::<()>().await;
                 drop(working);
             }
@@ -88,7 +101,7 @@ impl FarWorker {
 
     /// It ends itself, and is started again.
     fn end(&self, life: u64, why: &str) {
-        self.world.sim.record(NAME, "ends", why);
+        self.world.sim.record(self.node.name(), "ends", why);
         if self.life.load(Ordering::SeqCst) != life {
             return;
         }

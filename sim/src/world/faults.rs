@@ -13,31 +13,31 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Nodes beside the server, where the seed has them.
 pub struct Beside {
-    /// One that owns shards.
-    pub second: Option<Second>,
-    /// One that only works.
-    pub worker: Option<FarWorker>,
+    /// Those that own shards.
+    pub owners: Vec<Second>,
+    /// Those that only work.
+    pub workers: Vec<FarWorker>,
 }
 
 impl Beside {
     /// Those that the seed asks for, not started.
     pub fn new(world: &World, server: &Server) -> Beside {
         Beside {
-            second: Second::new(world, server),
-            worker: FarWorker::new(world),
+            owners: Second::all(world, server),
+            workers: FarWorker::all(world),
         }
     }
 
     /// None of them runs.
     pub fn down(&self) {
-        self.second.iter().for_each(Second::down);
-        self.worker.iter().for_each(FarWorker::down);
+        self.owners.iter().for_each(Second::down);
+        self.workers.iter().for_each(FarWorker::down);
     }
 
     /// All of them run.
     pub fn up(&self) {
-        self.second.iter().for_each(Second::up);
-        self.worker.iter().for_each(FarWorker::up);
+        self.owners.iter().for_each(Second::up);
+        self.workers.iter().for_each(FarWorker::up);
     }
 }
 
@@ -65,7 +65,7 @@ pub fn mind_ended(world: &World, server: &Server, mut ended: UnboundedReceiver<u
     });
 }
 
-fn power_loss(stream: &mut Stream, server: &Server) -> Crash {
+pub(super) fn power_loss(stream: &mut Stream, server: &Server) -> Crash {
     let unsynced = server.store.model.unsynced() as u64;
     let kept = usize::try_from(stream.between(0, unsynced)).unwrap_or(0);
     Crash::Power { kept }
@@ -81,7 +81,7 @@ pub async fn inject(world: &World, server: &Server, beside: &Beside) {
             continue;
         };
         world.feel(kind);
-        match (kind, &beside.second, &beside.worker) {
+        match (kind, beside.owners.first(), beside.workers.first()) {
             ("second-crash", Some(second), _) => {
                 second.down();
                 world.sim.sleep(stream.between(10_000, 12_000_000)).await;
@@ -114,11 +114,11 @@ fn kinds(world: &World) -> Vec<&'static str> {
         ("away", faults.away),
         ("full", faults.full),
         ("net", faults.net),
-        ("second-crash", world.options.second && faults.crash),
-        ("second-cut", world.options.second && faults.net),
-        ("second-pause", world.options.second && faults.pause),
-        ("worker-crash", world.options.worker.is_some() && faults.crash),
-        ("worker-cut", world.options.worker.is_some() && faults.net),
+        ("second-crash", world.options.others > 0 && faults.crash),
+        ("second-cut", world.options.others > 0 && faults.net),
+        ("second-pause", world.options.others > 0 && faults.pause),
+        ("worker-crash", world.options.far_workers > 0 && faults.crash),
+        ("worker-cut", world.options.far_workers > 0 && faults.net),
         ("store-crash", world.options.apart && (faults.crash || faults.power)),
     ];
     all.into_iter()
@@ -224,7 +224,7 @@ async fn cut_off(world: &World, server: &Server, stream: &mut Stream) {
 }
 
 /// Links are made anew, shards ask again.
-fn calm_soon(world: &World, disturbed: usize) {
+pub(super) fn calm_soon(world: &World, disturbed: usize) {
     let world = world.clone();
     world.clone().sim.spawn(async move {
         world.sim.sleep(9_000_000).await;
@@ -265,6 +265,7 @@ async fn freeze(world: &World, server: &Server, stream: &mut Stream) {
 /// Ends every fault; the node runs.
 pub fn heal(world: &World, server: &Server, beside: &Beside) {
     world.healed.store(true, std::sync::atomic::Ordering::SeqCst);
+    world.weather.clear();
     server.store.model.set_away(false);
     server.store.model.set_full(false);
     if let Some(back) = world.options.set_back {

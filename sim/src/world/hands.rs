@@ -9,6 +9,7 @@ use super::planner::remember;
 use super::specs;
 use super::wishes::set;
 use crate::runtime::Stream;
+use crate::scenario::plan::Schedules;
 use fencepost_core::ids::JobId;
 use fencepost_history::rules::text;
 use fencepost_history::seen::{Backfilled, Hold, Made, Ran};
@@ -26,6 +27,8 @@ pub struct Hand {
     lives: u64,
     /// Keys of run-nows in this life, oldest first, with the job that each was told.
     ran: Vec<(String, JobId)>,
+    /// How many of a hundred are made paused.
+    pub paused: u64,
 }
 
 /// Run-nows in a burst: more than a schedule remembers.
@@ -42,14 +45,27 @@ impl Hand {
             asked: 0,
             lives: 0,
             ran: Vec::new(),
+            paused: 10,
         }
     }
 
     /// A new definition, remembered under its tag.
     pub fn draw(&mut self, is_plain: bool) -> PlainSpec {
-        self.drawn += 1;
-        let tag = format!("{}.{}", self.name, self.drawn);
+        let tag = self.next_tag();
         let spec = specs::draw(&self.world, &mut self.stream, tag, is_plain);
+        remember(&self.world, &spec);
+        spec
+    }
+
+    fn next_tag(&mut self) -> String {
+        self.drawn += 1;
+        format!("{}.{}", self.name, self.drawn)
+    }
+
+    /// A new definition as a scenario asks for it, remembered under its tag.
+    pub fn draw_planned(&mut self, plan: &Schedules) -> PlainSpec {
+        let tag = self.next_tag();
+        let spec = specs::planned(&self.world, &mut self.stream, tag, plan);
         remember(&self.world, &spec);
         spec
     }
@@ -71,7 +87,7 @@ impl Hand {
     pub async fn create(&mut self, spec: &PlainSpec) -> bool {
         let mut body = spec.body.clone();
         set(&mut body, "name", json!(self.name));
-        let is_paused = self.stream.percent(10);
+        let is_paused = self.stream.percent(self.paused);
         if is_paused {
             set(&mut body, "paused", json!(true));
         }

@@ -1,13 +1,17 @@
 //! The world of a run: one node with every role, its store, clients, a target, and what befalls them.
 //!
 //! Owns: who exists at which address. Must never: judge (see `../checkers/`). Read `server.rs` (the
-//! node), `store.rs`, `store_node.rs`, `clients.rs`, `planner.rs`, `target.rs`, `faults.rs`.
+//! node), `store.rs`, `store_node.rs`, `clients.rs`, `planner.rs`, `target.rs`, `faults.rs`; in a scenario
+//! `asked.rs`, `director.rs`, `machine.rs` and `weather.rs` stand for the drawn ones.
 
+pub mod asked;
 pub mod clients;
+pub mod director;
 pub mod far_worker;
 pub mod faults;
 pub mod hands;
 pub mod http;
+pub mod machine;
 pub mod next_day;
 pub mod planner;
 pub mod second;
@@ -16,15 +20,18 @@ pub mod specs;
 pub mod store;
 pub mod store_node;
 pub mod target;
+pub mod weather;
 pub mod wishes;
 
 use crate::options::Options;
 use crate::runtime::{Sim, SimNode};
 use fencepost_history::seen::History;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use weather::Weather;
 
 /// The node's address.
 pub const SERVER_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -34,10 +41,6 @@ pub const API_PORT: u16 = 4480;
 pub const STORE_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// Where the store listens for nodes.
 pub const STORE_PORT: u16 = 4481;
-/// The address of a second node that owns shards.
-pub const SECOND_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
-/// The address of a node that only works.
-pub const WORKER_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 4);
 /// The target's address.
 pub const TARGET_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 /// Where the target listens.
@@ -46,7 +49,7 @@ pub const TARGET_PORT: u16 = 8080;
 pub const API_TOKEN: &str = "fp_simulated";
 
 /// Faults that were felt and states that were seen, counted.
-pub type Felt = BTreeMap<&'static str, u64>;
+pub type Felt = BTreeMap<Cow<'static, str>, u64>;
 
 /// What every part of the world shares.
 #[derive(Clone)]
@@ -63,6 +66,10 @@ pub struct World {
     pub open: Arc<AtomicU64>,
     /// Set once faults are over.
     pub healed: Arc<AtomicBool>,
+    /// What befalls calls of the store and of the target, in a scenario.
+    pub weather: Weather,
+    /// Machines whose process a job has killed, by address, until somebody starts them again.
+    pub struck: Arc<Mutex<Vec<Ipv4Addr>>>,
 }
 
 impl World {
@@ -75,6 +82,8 @@ impl World {
             felt: Arc::default(),
             open: Arc::default(),
             healed: Arc::default(),
+            weather: Weather::default(),
+            struck: Arc::default(),
         }
     }
 
@@ -86,9 +95,9 @@ impl World {
     }
 
     /// A fault had its effect, or a state was seen.
-    pub fn feel(&self, what: &'static str) {
+    pub fn feel(&self, what: impl Into<Cow<'static, str>>) {
         let mut felt = self.felt.lock().unwrap_or_else(PoisonError::into_inner);
-        *felt.entry(what).or_default() += 1;
+        *felt.entry(what.into()).or_default() += 1;
     }
 
     /// Whether faults are over.

@@ -33,8 +33,9 @@ const WORK: &[(u64, Work)] = &[
     (6, Work::Look),
 ];
 
+/// A thing that planners do.
 #[derive(Clone, Copy, Debug)]
-enum Work {
+pub(super) enum Work {
     RunNow,
     RunNowBurst,
     Pause,
@@ -55,6 +56,18 @@ fn draw_work(stream: &mut Stream) -> Work {
         drawn -= weight;
     }
     Work::Look
+}
+
+/// By the words of a scenario.
+pub(super) fn work_named(word: &str) -> Work {
+    match word {
+        "edit" => Work::Edit,
+        "pause" => Work::Pause,
+        "run-now" => Work::RunNow,
+        "backfill" => Work::Backfill,
+        "delete" => Work::Delete,
+        _ => Work::Look,
+    }
 }
 
 async fn plan(world: &World, number: u64) {
@@ -81,7 +94,13 @@ async fn work_once(hand: &mut Hand, exists: bool) -> bool {
         let spec = hand.draw(false);
         return hand.create(&spec).await;
     }
-    match draw_work(&mut hand.stream) {
+    let work = draw_work(&mut hand.stream);
+    do_work(hand, work).await
+}
+
+/// Whether the schedule, which is there, is there afterwards.
+pub(super) async fn do_work(hand: &mut Hand, work: Work) -> bool {
+    match work {
         Work::RunNow => hand.run_now().await,
         Work::RunNowBurst => hand.run_now_burst().await,
         Work::Pause => hand.pause().await,

@@ -1,15 +1,16 @@
-//! A second node that owns shards and runs jobs beside the server: the same process without an API.
+//! Further nodes that own shards and run jobs beside the server: the same process without an API.
 //!
-//! Owns: its lives. Must never: do anything that production's node without a store does not. Next: `server.rs`,
+//! Owns: their lives. Must never: do anything that production's node without a store does not. Next: `server.rs`,
 //! `store_node.rs`.
 
 use super::server::Server;
-use super::{SECOND_IP, World, store_node};
+use super::{World, store_node};
 use crate::runtime::SimNode;
 use fencepost::node::join_node;
 use fencepost_core::name::Name;
-use std::sync::Arc;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Its machine.
 #[derive(Clone)]
@@ -20,17 +21,30 @@ pub struct Second {
     pub node: SimNode,
     /// Which life; even while it is down.
     life: Arc<AtomicU64>,
+    /// Disturbances that its next readiness ends.
+    absent: Arc<Mutex<Vec<usize>>>,
 }
 
+/// Names of those that a cell may have beside the server, with their addresses.
+const NAMES: [(&str, Ipv4Addr); 2] = [
+    ("second", Ipv4Addr::new(10, 0, 0, 3)),
+    ("third", Ipv4Addr::new(10, 0, 0, 5)),
+];
+
 impl Second {
-    /// A machine, not started; only where the seed asks for one.
-    pub fn new(world: &World, server: &Server) -> Option<Second> {
-        world.options.second.then(|| Second {
-            world: world.clone(),
-            server: server.clone(),
-            node: world.sim.new_node("second", SECOND_IP),
-            life: Arc::default(),
-        })
+    /// Machines, not started: as many as the run asks for.
+    pub fn all(world: &World, server: &Server) -> Vec<Second> {
+        let count = usize::try_from(world.options.others).unwrap_or(usize::MAX);
+        let named = NAMES.iter().take(count);
+        named
+            .map(|(name, ip)| Second {
+                world: world.clone(),
+                server: server.clone(),
+                node: world.sim.new_node(name, *ip),
+                life: Arc::default(),
+                absent: Arc::default(),
+            })
+            .collect()
     }
 
     /// Which life it is in.
@@ -38,7 +52,8 @@ impl Second {
         self.life.load(Ordering::SeqCst)
     }
 
-    fn is_up(&self) -> bool {
+    /// Whether its process runs.
+    pub fn is_up(&self) -> bool {
         self.life.load(Ordering::SeqCst) % 2 == 1
     }
 
@@ -46,7 +61,8 @@ impl Second {
     pub fn down(&self) {
         if self.is_up() {
             self.life.fetch_add(1, Ordering::SeqCst);
-            self.world.history.disturb("second-down", self.world.sim.now());
+            let absence = self.world.history.disturb("second-down", self.world.sim.now());
+            self.absent.lock().unwrap_or_else(PoisonError::into_inner).push(absence);
             self.node.kill();
             self.world.feel("seen:second-killed");
         }
@@ -64,12 +80,13 @@ impl Second {
     }
 
     async fn run(self, life: u64) {
-        let at = ("second", SECOND_IP, life);
+        let name = self.node.name().to_owned();
+        let at = (name.as_str(), self.node.ip(), life);
         let (store, neighbours) = store_node::reach(&self.world, self.node.clock(), at).await;
         let mut config = self.server.config();
-        config.name = Name::new("second").expect("a legal name");
+        config.name = Name::new(&name).expect("a legal name");
         let dying = self.clone();
-        let parts = self.server.parts(store, ("second", life), &self.node);
+        let parts = self.server.parts(store, (&name, life), &self.node);
         let parts = fencepost::node::NodeParts {
             fatal: Arc::new(move |why| dying.end(life, &why.to_string())),
             ..parts
@@ -77,16 +94,23 @@ impl Second {
         match join_node(config, parts, neighbours).await {
             Ok(node) => {
                 node.ready().await;
-                self.world.history.calm("second-down", self.world.sim.now());
+                self.is_back();
                 std::future::pending::<()>().await;
             }
             Err(error) => self.end(life, &error.to_string()),
         }
     }
 
+    fn is_back(&self) {
+        let absences = std::mem::take(&mut *self.absent.lock().unwrap_or_else(PoisonError::into_inner));
+        for absence in absences {
+            self.world.history.calm_one(absence, self.world.sim.now());
+        }
+    }
+
     /// It ends itself, and is started again.
     fn end(&self, life: u64, why: &str) {
-        self.world.sim.record("second", "ends", why);
+        self.world.sim.record(self.node.name(), "ends", why);
         if self.life.load(Ordering::SeqCst) != life {
             return;
         }

@@ -157,10 +157,7 @@ impl Server {
         let options = &self.world.options;
         let mut config = NodeConfig::new(Name::new("server").expect("a legal name"));
         config.shards = options.shards;
-        config.slots = match options.worker {
-            Some(false) => 0,
-            Some(true) | None => options.slots,
-        };
+        config.slots = if options.owners_work { options.slots } else { 0 };
         config.lease = options.lease;
         config.heartbeat = options.heartbeat;
         config.clock_offset_max = options.clock_bound();

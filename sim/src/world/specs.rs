@@ -7,9 +7,10 @@
 use super::World;
 use super::wishes::{job_body, set};
 use crate::runtime::Stream;
+use crate::scenario::plan::{Between, Schedules};
 use fencepost_history::rules::{PlainRule, text};
 use fencepost_history::spec::PlainSpec;
-use fencepost_history::zones::{CHANGES, PlainZone, STEADY};
+use fencepost_history::zones::{PlainZone, STEADY, change};
 use serde_json::{Value, json};
 
 const OFTEN: &[&str] = &["*/2 * * * * *", "*/5 * * * * *"];
@@ -68,8 +69,75 @@ pub fn draw(world: &World, stream: &mut Stream, tag: String, is_plain: bool) -> 
     if !is_plain {
         draw_bounds(&mut spec, stream, now);
     }
-    spec.body = request(&spec, stream);
+    let rate = stream_rate(&spec, stream);
+    let job = job_body(stream, &spec.tag);
+    spec.body = request(&spec, rate, job);
     spec
+}
+
+/// How many a second go out when all that was missed is made up.
+fn stream_rate(spec: &PlainSpec, stream: &mut Stream) -> u64 {
+    if spec.misfire == "all" {
+        stream.between(1, 20)
+    } else {
+        0
+    }
+}
+
+/// One as a scenario asks for it.
+pub fn planned(world: &World, stream: &mut Stream, tag: String, plan: &Schedules) -> PlainSpec {
+    let now = world.sim.wall();
+    let one = |stream: &mut Stream, (low, high): Between| stream.between(low, high.max(low)).cast_signed();
+    let zone = match stream.pick(&plan.zones) {
+        Some(name) => zone_named(world, name),
+        None => world
+            .options
+            .change
+            .and_then(change)
+            .unwrap_or_else(|| steady_zone(stream)),
+    };
+    let text = stream.pick(&plan.crons).cloned();
+    let rule = match (text, plan.every) {
+        (Some(text), _) => PlainRule::Cron {
+            texts: vec![text],
+            zone,
+            fires_after_gap: stream.pick(&plan.gaps) != Some(&"skip"),
+            overlap: stream.pick(&plan.overlaps).copied().unwrap_or("first"),
+        },
+        (None, Some(every)) => PlainRule::Every {
+            every: (one(stream, every) / 1_000).max(100) * 1_000,
+            anchor: now - one(stream, (0, 5_000_000)),
+        },
+        (None, None) => draw_cron(world, stream),
+    };
+    let millis = |micros: i64| micros / 1_000 * 1_000;
+    let mut spec = PlainSpec {
+        tag,
+        rule,
+        starts_at: None,
+        ends_at: world.options.starts_at + plan.over.cast_signed(),
+        count: None,
+        excluded: None,
+        weekday: None,
+        jitter: plan.jitter.map_or(0, |jitter| millis(one(stream, jitter))),
+        misfire: stream.pick(&plan.misfires).copied().unwrap_or("latest"),
+        cap: usize::try_from(one(stream, plan.cap)).unwrap_or(2),
+        tolerance: millis(one(stream, plan.tolerance)).max(1_000),
+        grace: plan.grace.map(|grace| millis(one(stream, grace)).max(1_000)),
+        expires_at: None,
+        body: Value::Null,
+    };
+    let rate = stream_rate(&spec, stream);
+    let job = plan.shape.body(stream, &spec.tag);
+    spec.body = request(&spec, rate, job);
+    spec
+}
+
+/// The zone around the change that the run begins before, or one whose clocks never change.
+fn zone_named(world: &World, name: &str) -> PlainZone {
+    let change = world.options.change.and_then(change).filter(|zone| zone.name == name);
+    let steady = || STEADY.iter().find(|zone| zone.name == name).copied();
+    change.or_else(steady).unwrap_or(STEADY[0])
 }
 
 fn draw_bounds(spec: &mut PlainSpec, stream: &mut Stream, now: i64) {
@@ -103,17 +171,15 @@ fn draw_bounds(spec: &mut PlainSpec, stream: &mut Stream, now: i64) {
 }
 
 /// The body of a request that asks for it.
-fn request(spec: &PlainSpec, stream: &mut Stream) -> Value {
+fn request(spec: &PlainSpec, rate: u64, mut job: Value) -> Value {
     let mut body = spec.rule.body();
     let millis = |micros: i64| json!(format!("{}ms", micros / 1_000));
     set(&mut body, "misfire", json!(spec.misfire));
     if spec.misfire == "all" {
-        let rate = stream.between(1, 20);
         set(&mut body, "catch_up", json!({"cap": spec.cap, "rate": rate}));
     }
     set(&mut body, "tolerance", millis(spec.tolerance));
     set(&mut body, "ends_at", json!(text(spec.ends_at)));
-    let mut job = job_body(stream, &spec.tag);
     let optional = [
         ("starts_at", spec.starts_at.map(|at| json!(text(at)))),
         ("count", spec.count.map(|count| json!(count))),
@@ -181,8 +247,7 @@ fn draw_rule(world: &World, stream: &mut Stream, now: i64) -> PlainRule {
 }
 
 fn draw_cron(world: &World, stream: &mut Stream) -> PlainRule {
-    let change = world.options.change.and_then(|number| CHANGES.get(number)).copied();
-    let zone = match change {
+    let zone = match world.options.change.and_then(change) {
         Some(zone) if stream.percent(70) => zone,
         _ => steady_zone(stream),
     };

@@ -111,6 +111,11 @@ impl WatchedStore {
             Committed::Conflict(why) => format!("conflict {why}"),
             other => format!("{other:?}"),
         };
+        match answer {
+            Committed::Unavailable(_) => self.world.weather.is_felt(&self.world, "store-away"),
+            Committed::Full => self.world.weather.is_felt(&self.world, "store-full"),
+            _ => {}
+        }
         let text = format!(
             "{:?} {} {} {digest:016x} {what}",
             request.scope, request.epoch.0, request.number.0
@@ -216,7 +221,31 @@ struct Plan {
 }
 
 impl Plan {
+    /// As the spells of a scenario have it.
+    fn write_in_weather(&mut self) -> CallFate {
+        let weather = self.world.weather.clone();
+        let mut fate = CallFate {
+            delay: Span(self.stream.between(12, 500)),
+            sync_delay: Span(self.stream.between(50, 2_000)),
+            fault: None,
+        };
+        if weather.meets_once(&self.world, "store-sick") {
+            (self.on_sick)();
+            fate.fault = Some(Fault::SyncError);
+        } else if weather.meets(&self.world, "store-unknown", &mut self.stream).is_some() {
+            let faults = [Fault::AnswerLost, Fault::RequestLost, Fault::Unavailable];
+            fate.fault = self.stream.pick(&faults).copied();
+        }
+        if let Some(slower) = weather.meets(&self.world, "store-slow", &mut self.stream) {
+            fate.sync_delay = Span(slower);
+        }
+        fate
+    }
+
     fn write(&mut self) -> CallFate {
+        if self.world.options.plan.is_some() {
+            return self.write_in_weather();
+        }
         let usual = self.stream.between(50, 2_000);
         let slow = self.stream.between(10_000, 4_000_000);
         let drawn = self.stream.between(0, 9_999);

@@ -106,9 +106,9 @@ pub async fn reach(
     (node, ip, life): (&str, Ipv4Addr, u64),
 ) -> (Arc<dyn Store>, Neighbours) {
     let owner = Roles::SCHEDULER.with(Roles::GATEWAY).with(Roles::COORDINATOR);
-    let roles = match world.options.worker {
-        Some(false) => owner,
-        Some(true) | None => owner.with(Roles::WORKER),
+    let roles = match world.options.owners_work {
+        false => owner,
+        true => owner.with(Roles::WORKER),
     };
     let services = NodeServices::default();
     let parts = Arc::new(mesh_parts(world, clock.clone(), (node, life), roles, services.all()));

@@ -1,18 +1,19 @@
 //! The target: a real HTTP server on a machine of its own, with a ledger outside all nodes.
 //!
-//! Owns: effects, applied once per key (`/key`) or under the highest token after sealing (`/token`);
+//! Owns: effects, applied once per key (`/key`), under the highest token after sealing (`/token`), or each time (`/neither`);
 //! and how it misbehaves. Must never: tell the product anything but HTTP. Next: `clients.rs`.
 
 use super::{TARGET_IP, TARGET_PORT, World};
 use crate::runtime::{Stream, sleep_here};
 use fencepost::net::rt::{HyperIo, HyperTimer, spawn_local};
-use fencepost_history::seen::Call;
+use fencepost_history::seen::{Call, Honours};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the target remembers.
@@ -58,10 +59,10 @@ async fn listen(target: Target) {
     let Ok(listener) = listener else {
         return;
     };
-    while let Ok((stream, _)) = listener.accept().await {
+    while let Ok((stream, caller)) = listener.accept().await {
         let target = target.clone();
         spawn_local(async move {
-            let service = hyper::service::service_fn(move |request| answer(target.clone(), request));
+            let service = hyper::service::service_fn(move |request| answer(target.clone(), request, caller.ip()));
             let mut builder = hyper::server::conn::http1::Builder::new();
             builder.timer(HyperTimer);
             let _ = builder.serve_connection(HyperIo::new(stream), service).await;
@@ -69,7 +70,7 @@ async fn listen(target: Target) {
     }
 }
 
-async fn answer(target: Target, request: Request<Incoming>) -> io::Result<Response<Full<Bytes>>> {
+async fn answer(target: Target, request: Request<Incoming>, caller: IpAddr) -> io::Result<Response<Full<Bytes>>> {
     let (parts, body) = request.into_parts();
     let bytes = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let header = |name: &str| {
@@ -89,13 +90,36 @@ async fn answer(target: Target, request: Request<Incoming>) -> io::Result<Respon
         token: header("fencepost-token"),
         attempt: header("fencepost-attempt").parse().unwrap_or(0),
         scheduled_for,
-        honours_key: parts.uri.path() == "/key",
+        honours: match parts.uri.path() {
+            "/key" => Honours::Key,
+            "/neither" => Honours::Nothing,
+            _ => Honours::Token,
+        },
         applied: false,
     };
+    if payload.get("kills").and_then(Value::as_bool).unwrap_or_default() {
+        target.strike(call, caller);
+        return std::future::pending().await;
+    }
+    let takes = payload.get("takes").and_then(Value::as_u64).unwrap_or_default();
+    if takes > 0 {
+        sleep_here(takes * 1_000).await;
+    }
     target.treat(call).await
 }
 
 impl Target {
+    /// Whoever runs this job dies of it.
+    fn strike(&self, call: Call, caller: IpAddr) {
+        self.world
+            .sim
+            .record("target", "kills", &format!("{} {caller}", call.intent));
+        self.note(call, false);
+        if let IpAddr::V4(ip) = caller {
+            lock(&self.world.struck).push(ip);
+        }
+    }
+
     async fn treat(&self, call: Call) -> io::Result<Response<Full<Bytes>>> {
         let manner = self.manner();
         if !matches!(manner, Manner::Prompt | Manner::Slow(_)) {
@@ -113,6 +137,9 @@ impl Target {
             Manner::Prompt | Manner::FailsAfter | Manner::DropsAfter | Manner::Hangs => {}
         }
         let (status, applied) = lock(&self.ledger).apply(&call);
+        if status == StatusCode::CONFLICT {
+            self.world.feel("seen:stale-token-rejected");
+        }
         self.note(call, applied);
         match manner {
             Manner::FailsAfter => reply(StatusCode::BAD_GATEWAY),
@@ -125,7 +152,28 @@ impl Target {
         }
     }
 
+    /// As the spells of a scenario have it.
+    fn manner_in_weather(&self) -> Manner {
+        let mut stream = lock(&self.stream);
+        let mut meets = |kind| self.world.weather.meets(&self.world, kind, &mut stream);
+        if meets("target-errors").is_some() {
+            return *stream
+                .pick(&[Manner::FailsBefore, Manner::FailsAfter])
+                .unwrap_or(&Manner::FailsBefore);
+        }
+        if meets("target-loses-answers").is_some() {
+            return Manner::DropsAfter;
+        }
+        if meets("target-hangs").is_some() {
+            return Manner::Hangs;
+        }
+        meets("target-slow").map_or(Manner::Prompt, Manner::Slow)
+    }
+
     fn manner(&self) -> Manner {
+        if self.world.options.plan.is_some() {
+            return self.manner_in_weather();
+        }
         let mut stream = lock(&self.stream);
         let drawn = stream.between(0, 99);
         let slow = stream.between(1_000, 2_500_000);
@@ -161,8 +209,10 @@ impl Target {
 impl Ledger {
     /// The status to answer with, and whether the effect was applied now.
     fn apply(&mut self, call: &Call) -> (StatusCode, bool) {
-        if call.honours_key {
-            return (StatusCode::OK, self.keys.insert(call.key.clone()));
+        match call.honours {
+            Honours::Key => return (StatusCode::OK, self.keys.insert(call.key.clone())),
+            Honours::Nothing => return (StatusCode::OK, true),
+            Honours::Token => {}
         }
         // One occurrence may be asked for again by a re-run: its jobs are wishes of their own.
         let is_of_schedule = call.intent.contains('@');

@@ -64,18 +64,43 @@ const CHECKERS: &[(&str, Check)] = &[
     ("answers", answers::check),
 ];
 
+/// The word for all of them, and their names.
+pub const NAMES: &[&str] = &[
+    "all",
+    "no_missed_fire",
+    "no_double_fire",
+    "no_double_effect",
+    "never_early",
+    "epochs_grow",
+    "acked_survives",
+    "settles",
+    "legal_moves",
+    "cancel_holds",
+    "books_balance",
+    "answers",
+];
+
 /// Checkers that have something to judge only in some runs.
 const SOMETIMES: &[&str] = &["cancel_holds"];
 
 /// Judges a run by every checker.
 pub fn judge(evidence: &Evidence<'_>) -> BTreeMap<&'static str, Verdict> {
-    let mut verdicts = BTreeMap::new();
-    for (name, check) in CHECKERS {
-        let mut verdict = Verdict::default();
-        check(evidence, &mut verdict);
+    let mut verdicts = judge_by(evidence, &["all"]);
+    for (name, verdict) in &mut verdicts {
         if verdict.evaluations == 0 && !SOMETIMES.contains(name) {
             verdict.violations.push("it judged nothing".to_owned());
         }
+    }
+    verdicts
+}
+
+/// Judges a run by the checkers of these names. Whether one judged anything is for the set of runs to say.
+pub fn judge_by(evidence: &Evidence<'_>, names: &[&str]) -> BTreeMap<&'static str, Verdict> {
+    let mut verdicts = BTreeMap::new();
+    let is_asked = |name: &str| names.contains(&"all") || names.contains(&name);
+    for (name, check) in CHECKERS.iter().filter(|(name, _)| is_asked(name)) {
+        let mut verdict = Verdict::default();
+        check(evidence, &mut verdict);
         verdicts.insert(*name, verdict);
     }
     verdicts
@@ -117,8 +142,19 @@ impl Evidence<'_> {
 }
 
 /// The intent in a job's payload.
-fn tag_of(spec: &JobSpec) -> String {
+pub fn tag_of(spec: &JobSpec) -> String {
     let payload = serde_json::from_slice::<serde_json::Value>(&spec.payload.bytes).unwrap_or_default();
     let intent = payload.get("intent").and_then(serde_json::Value::as_str);
     intent.unwrap_or("?").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHECKERS, NAMES};
+
+    #[test]
+    fn every_checker_has_its_name_in_the_list() {
+        let names: Vec<&str> = CHECKERS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(NAMES.iter().skip(1).copied().collect::<Vec<_>>(), names);
+    }
 }

@@ -1,9 +1,10 @@
-//! P5: at most one effect per wish at a target that honours keys, or tokens with sealing; a wish has
-//! one key; a later attempt carries a greater token.
+//! P5: at most one effect per wish at a target that honours keys, or tokens with sealing; at one that honours
+//! neither, for a job that is delivered at most once; a wish has one key; a later attempt carries a greater token.
 
 use super::{Evidence, Verdict};
-use crate::seen::Call;
+use crate::seen::{Call, Honours};
 use fencepost_core::ids::JobId;
+use fencepost_core::job::Delivery;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Judges the calls of each wish. What a client wants is known by its payload, whatever key came with
@@ -19,7 +20,10 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
     }
     for (intent, calls) in wishes {
         let applied = calls.iter().filter(|call| call.applied).count();
-        verdict.expect(applied <= 1, || format!("{intent} was applied {applied} times"));
+        let may_repeat = calls.iter().any(|call| may_repeat(evidence, call));
+        verdict.expect(applied <= 1 || may_repeat, || {
+            format!("{intent} was applied {applied} times")
+        });
         let keys: BTreeSet<&str> = calls.iter().map(|call| call.key.as_str()).collect();
         verdict.expect(keys.len() == 1, || {
             format!("{intent} came under several keys: {keys:?}")
@@ -30,6 +34,12 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
         });
         check_tokens(&intent, &calls, verdict);
     }
+}
+
+/// At least once, at a target that honours nothing: that it may be applied twice was chosen.
+fn may_repeat(evidence: &Evidence<'_>, call: &Call) -> bool {
+    let job = JobId::parse(&call.key).and_then(|id| evidence.job(id));
+    call.honours == Honours::Nothing && job.is_some_and(|job| job.spec.delivery == Delivery::AtLeastOnce)
 }
 
 fn check_tokens(intent: &str, calls: &[&Call], verdict: &mut Verdict) {

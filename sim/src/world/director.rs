@@ -1,0 +1,221 @@
+//! The faults of a scenario: each entry of the file strikes by itself, as its plan says.
+//!
+//! Owns: that a fault counts only when it was felt, and that what was begun is ended. Must never: strike after the
+//! active time, or draw what the plan has drawn. Next: `machine.rs`, `weather.rs`, `../scenario/plan.rs`.
+
+use super::World;
+use super::faults::{calm_soon, power_loss};
+use super::machine::{Machine, Machines};
+use super::server::Server;
+use crate::runtime::Stream;
+use crate::scenario::plan::{Fault, Plan, Stroke};
+use fencepost_storage::model::Crash;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often machines that a job has killed are looked for, in microseconds.
+const LOOKS: u64 = 200_000;
+
+/// What strikes.
+#[derive(Clone)]
+struct Director {
+    world: World,
+    server: Server,
+    machines: Machines,
+}
+
+/// Lets every fault strike until the active time is over and the last has ended.
+pub async fn direct(world: &World, server: &Server, machines: Machines, plan: &Plan) {
+    let director = Director {
+        world: world.clone(),
+        server: server.clone(),
+        machines,
+    };
+    let running = Arc::new(AtomicU64::new(plan.faults.len() as u64));
+    for fault in plan.faults.clone() {
+        let (director, running) = (director.clone(), running.clone());
+        world.sim.spawn(async move {
+            director.strike(&fault).await;
+            running.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+    let minding = director.clone();
+    world.sim.spawn(async move { minding.mind_struck().await });
+    while world.sim.now() < world.options.active.0 || running.load(Ordering::SeqCst) > 0 {
+        world.sim.sleep(100_000).await;
+    }
+}
+
+impl Director {
+    async fn strike(&self, fault: &Fault) {
+        for stroke in &fault.strokes {
+            self.world.sim.sleep(stroke.waits).await;
+            if self.is_over() {
+                return;
+            }
+            self.strike_once(fault, stroke).await;
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.world.sim.now() >= self.world.options.active.0
+    }
+
+    fn feel(&self, fault: &Fault) {
+        self.world.feel(fault.kind);
+        self.world.feel(fault.counted());
+    }
+
+    async fn strike_once(&self, fault: &Fault, stroke: &Stroke) {
+        match fault.kind {
+            "rolling-restart" => self.roll(fault, stroke).await,
+            "store-away" | "store-full" => self.shut(fault, stroke).await,
+            "crash" | "power" | "pause" | "cut" | "clock" => {
+                let machines = self.machines.role(fault.role);
+                let Some(machine) = Stream::new(stroke.chance, "machine").pick(&machines).cloned() else {
+                    return;
+                };
+                let busy = machine.busy.clone();
+                let _befalls = busy.lock().await;
+                if !self.is_over() && machine.is_up() {
+                    self.befall(fault, stroke, &machine).await;
+                }
+            }
+            _ => {
+                self.world.weather.begin(fault);
+                self.world.sim.record("world", fault.kind, "begins");
+                self.world.sim.sleep(stroke.lasts).await;
+                self.world.weather.end(fault.number);
+                self.world.sim.record("world", fault.kind, "ends");
+            }
+        }
+    }
+
+    async fn befall(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
+        match fault.kind {
+            "pause" => self.freeze(fault, stroke, machine).await,
+            "cut" => self.cut(fault, stroke, machine).await,
+            "clock" => self.set_clock(fault, stroke, machine).await,
+            _ => self.kill(fault, stroke, machine).await,
+        }
+    }
+
+    async fn kill(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
+        self.feel(fault);
+        let how = match fault.kind {
+            "power" => power_loss(&mut Stream::new(stroke.chance, "power"), &self.server),
+            _ => Crash::Process,
+        };
+        machine.down(how);
+        self.world.sim.sleep(stroke.lasts).await;
+        machine.up();
+    }
+
+    /// Each machine of a role in turn.
+    async fn roll(&self, fault: &Fault, stroke: &Stroke) {
+        for machine in self.machines.role(fault.role) {
+            let busy = machine.busy.clone();
+            {
+                let _befalls = busy.lock().await;
+                if machine.is_up() {
+                    self.kill(fault, stroke, &machine).await;
+                }
+            }
+            self.world.sim.sleep(stroke.lasts + 2_000_000).await;
+        }
+    }
+
+    async fn freeze(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
+        let Some(node) = machine.node() else { return };
+        self.feel(fault);
+        let disturbed = self.disturb(machine, "pause");
+        node.pause();
+        self.world.sim.sleep(stroke.lasts).await;
+        // Harmless when the process has died and started again since.
+        node.resume();
+        self.calm(disturbed);
+    }
+
+    async fn cut(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
+        let Some(node) = machine.node() else { return };
+        self.feel(fault);
+        let disturbed = self.disturb(machine, "away");
+        let (is_in, is_out) = (fault.ways != "out", fault.ways != "in");
+        let peers: Vec<_> = match fault.from {
+            "" => Vec::new(),
+            role => self.machines.role(role).iter().filter_map(Machine::node).collect(),
+        };
+        let from_all = fault.from.is_empty();
+        if from_all {
+            node.cut_ways(is_in, is_out);
+        }
+        peers.iter().for_each(|peer| node.cut_from(peer, is_in, is_out));
+        self.world.sim.sleep(stroke.lasts).await;
+        if from_all {
+            node.mend();
+        }
+        peers.iter().for_each(|peer| node.mend_with(peer));
+        self.calm(disturbed);
+    }
+
+    async fn set_clock(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
+        let Some(node) = machine.node() else { return };
+        self.feel(fault);
+        if machine.has_the_clock() {
+            self.world.history.disturb("clock", self.world.sim.now());
+        }
+        node.set_clock(stroke.by);
+        self.world.sim.sleep(stroke.lasts).await;
+        node.set_clock(0);
+    }
+
+    /// The store refuses every call, or every write that needs room; felt by the calls that it refuses.
+    async fn shut(&self, fault: &Fault, stroke: &Stroke) {
+        let (model, sim) = (&self.server.store.model, &self.world.sim);
+        let is_full = fault.kind == "store-full";
+        let kind = if is_full { "full" } else { "away" };
+        let disturbed = self.world.history.disturb(kind, sim.now());
+        let set = |is_on: bool| match is_full {
+            true => model.set_full(is_on),
+            false => model.set_away(is_on),
+        };
+        sim.record("store", kind, "");
+        self.world.weather.begin(fault);
+        set(true);
+        sim.sleep(stroke.lasts).await;
+        self.world.weather.end(fault.number);
+        set(false);
+        sim.record("store", "serves again", "");
+        self.calm(Some(disturbed));
+    }
+
+    fn disturb(&self, machine: &Machine, kind: &'static str) -> Option<usize> {
+        let excuses = machine.excuses();
+        excuses.then(|| self.world.history.disturb(kind, self.world.sim.now()))
+    }
+
+    fn calm(&self, disturbed: Option<usize>) {
+        if let Some(disturbed) = disturbed {
+            calm_soon(&self.world, disturbed);
+        }
+    }
+
+    /// Starts again what a job has killed, for as long as the run lasts.
+    async fn mind_struck(&self) {
+        let mut stream = Stream::new(self.world.options.seed, "struck");
+        loop {
+            self.world.sim.sleep(LOOKS).await;
+            let struck = std::mem::take(&mut *self.world.struck.lock().unwrap_or_else(PoisonError::into_inner));
+            for machine in struck.into_iter().filter_map(|ip| self.machines.at(ip)) {
+                let (sim, wait) = (self.world.sim.clone(), stream.between(300_000, 2_000_000));
+                self.world.sim.spawn(async move {
+                    let _befalls = machine.busy.lock().await;
+                    machine.down(Crash::Process);
+                    sim.sleep(wait).await;
+                    machine.up();
+                });
+            }
+        }
+    }
+}
