@@ -34,6 +34,16 @@ pub enum Bug {
     NotNowToldAsFault,
     /// The row of a run-now is not found when it is sent again (F26).
     RequestForgotten,
+    /// Due-ness is decided by the node's own wall clock.
+    DueByOwnClock,
+    /// A local time that exists twice fires in both passes, whatever the policy.
+    RepeatedHourFiresTwice,
+    /// A local time that does not exist never fires, whatever the policy.
+    GapTimeDropped,
+    /// A job that may run once only is tried again.
+    OnceTriedAgain,
+    /// An attempt whose worker died does not count (R02).
+    LostWorkerUncounted,
 }
 
 static PLANTED: AtomicU8 = AtomicU8::new(0);
@@ -41,6 +51,9 @@ static PLANTED: AtomicU8 = AtomicU8::new(0);
 /// Plants a bug in this process.
 pub fn plant(bug: Bug) {
     PLANTED.store(bug as u8, Ordering::SeqCst);
+    if bug == Bug::LostWorkerUncounted {
+        fencepost_core::planted_bug::forget_losses();
+    }
 }
 
 /// Whether this bug is planted.

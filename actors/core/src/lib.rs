@@ -22,6 +22,8 @@ pub mod name;
 pub mod once;
 #[cfg(any(test, feature = "test-switches"))]
 pub mod planted;
+#[cfg(madsim)]
+pub mod planted_bug;
 pub mod refusal;
 pub mod row;
 mod row_kinds;

@@ -72,6 +72,14 @@ impl OpenShard {
                 doubt: self.stated.doubt,
             };
         }
+        #[cfg(madsim)]
+        if planted::is_planted(Bug::DueByOwnClock) {
+            return Now {
+                store: self.stated.time.max(StoreTime(self.parts.clock.wall())),
+                mono,
+                doubt: self.stated.doubt,
+            };
+        }
         Now {
             store: self.stated.time,
             mono,

@@ -28,8 +28,12 @@ pub fn load(paths: &[String]) -> Result<Vec<Scenario>, u8> {
         }
     }
     if mistakes > 0 {
-        let word = if mistakes == 1 { "mistake" } else { "mistakes" };
-        complain(&format!("{mistakes} {word} in {} files", found.len()));
+        let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        complain(&format!(
+            "{} in {}",
+            plural(mistakes, "mistake"),
+            plural(found.len(), "file")
+        ));
         return Err(USAGE);
     }
     Ok(scenarios)

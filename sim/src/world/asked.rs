@@ -150,7 +150,12 @@ impl Shape {
         let timeout = one(stream, self.timeout) / 1_000;
         json!({
             "target": {"type": "http", "url": format!("http://{TARGET_IP}:{TARGET_PORT}/{effect}")},
-            "payload": {"intent": intent, "takes": takes, "kills": self.kills_its_worker},
+            "payload": {
+                "intent": intent,
+                "takes": takes,
+                "once": delivery == "at-most-once",
+                "kills": self.kills_its_worker,
+            },
             "timeout": format!("{}ms", timeout.max(1)),
             "retry": {"attempts": one(stream, self.attempts), "backoff": "200ms", "cap": "2s"},
             "delivery": delivery,

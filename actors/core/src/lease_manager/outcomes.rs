@@ -50,6 +50,10 @@ impl LeaseManager {
         let (row, job) = (lease.row, lease.job);
         self.recent.add(row.token, Recorded::Stale);
         let mut job = charge(job, &row);
+        #[cfg(madsim)]
+        if crate::planted_bug::forgets_losses() {
+            job.charged -= 1;
+        }
         let lost = Outcome {
             verdict: Verdict::TimedOut {
                 effect: EffectProof::Unproven,

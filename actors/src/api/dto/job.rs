@@ -99,7 +99,7 @@ pub fn read_spec(fields: &mut Fields, targets: &TargetsConfig) -> Result<JobSpec
         tags: read_tags(fields)?,
         timeout: read_timeout(fields)?,
         retry: read_retry(fields)?,
-        delivery: fields.word("delivery", DELIVERIES)?.unwrap_or(Delivery::AtLeastOnce),
+        delivery: read_delivery(fields)?,
         expires_at: fields.instant("expires_at")?,
     })
 }
@@ -142,6 +142,15 @@ fn read_timeout(fields: &mut Fields) -> Result<Span, Refusal> {
         ));
     }
     Ok(timeout)
+}
+
+fn read_delivery(fields: &mut Fields) -> Result<Delivery, Refusal> {
+    let delivery = fields.word("delivery", DELIVERIES)?.unwrap_or(Delivery::AtLeastOnce);
+    #[cfg(madsim)]
+    if crate::planted::is_planted(crate::planted::Bug::OnceTriedAgain) {
+        return Ok(Delivery::AtLeastOnce);
+    }
+    Ok(delivery)
 }
 
 fn read_tags(fields: &mut Fields) -> Result<Vec<Name>, Refusal> {

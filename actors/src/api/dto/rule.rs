@@ -86,6 +86,8 @@ pub fn read_rule(fields: &mut Fields, name: &Name, now: StoreTime) -> Result<Rul
         gap: fields.word("gap", GAPS)?.unwrap_or_default(),
         overlap: fields.word("overlap", OVERLAPS)?.unwrap_or_default(),
     };
+    #[cfg(madsim)]
+    let policies = planted_policies(policies);
     let expressions = read_expressions(fields)?;
     let every = fields.span("every", Span(u64::MAX))?;
     let anchor = fields.instant("anchor")?;
@@ -105,6 +107,18 @@ pub fn read_rule(fields: &mut Fields, name: &Name, now: StoreTime) -> Result<Rul
         (_, _, Some(local)) => read_local(fields, &local, &policies),
         _ => cron(fields, &expressions, name, &policies),
     }
+}
+
+#[cfg(madsim)]
+fn planted_policies(mut policies: Policies) -> Policies {
+    use crate::planted::{Bug, is_planted};
+    if is_planted(Bug::GapTimeDropped) {
+        policies.gap = GapPolicy::Skip;
+    }
+    if is_planted(Bug::RepeatedHourFiresTwice) {
+        policies.overlap = OverlapPolicy::Both;
+    }
+    policies
 }
 
 /// `cron` is a text or a list of texts.

@@ -4,7 +4,6 @@
 use super::{Evidence, Verdict};
 use crate::seen::{Call, Honours};
 use fencepost_core::ids::JobId;
-use fencepost_core::job::Delivery;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Judges the calls of each wish. What a client wants is known by its payload, whatever key came with
@@ -36,10 +35,19 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// At least once, at a target that honours nothing: that it may be applied twice was chosen.
+/// At least once, at a target that honours nothing: that it may be applied twice was chosen. What was asked for counts,
+/// which the payload says, and not what the product made of it.
 fn may_repeat(evidence: &Evidence<'_>, call: &Call) -> bool {
     let job = JobId::parse(&call.key).and_then(|id| evidence.job(id));
-    call.honours == Honours::Nothing && job.is_some_and(|job| job.spec.delivery == Delivery::AtLeastOnce)
+    call.honours == Honours::Nothing && job.is_some_and(|job| !is_once(&job.spec.payload.bytes))
+}
+
+fn is_once(payload: &[u8]) -> bool {
+    let payload = serde_json::from_slice::<serde_json::Value>(payload).unwrap_or_default();
+    payload
+        .get("once")
+        .and_then(serde_json::Value::as_bool)
+        .unwrap_or_default()
 }
 
 fn check_tokens(intent: &str, calls: &[&Call], verdict: &mut Verdict) {
