@@ -13,6 +13,9 @@ use crate::schedule::{BacklogRow, CursorRow, PendingFate, RequestRow, ScheduleDe
 use crate::time::StoreTime;
 use std::sync::Arc;
 
+/// A job that the version before made of a request, and when it ended.
+pub type MadeBefore = (JobId, Option<StoreTime>);
+
 /// A fact or request for the SchedulerShard.
 #[derive(Clone, Debug)]
 pub enum ScheduleInput {
@@ -75,7 +78,7 @@ pub enum ScheduleInput {
         seen: Option<Box<RequestRow>>,
         /// The job that the version before made of this request, if it is stored, and when it ended: `run_now_id`
         /// names it.
-        made: Option<(JobId, Option<StoreTime>)>,
+        made: Option<MadeBefore>,
     },
     /// Make up a past range.
     Backfill {

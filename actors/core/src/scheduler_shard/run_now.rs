@@ -4,7 +4,7 @@
 //! request. Next: `requests.rs`.
 
 use super::SchedulerShard;
-use super::io::{FireNote, ScheduleReply};
+use super::io::{FireNote, MadeBefore, ScheduleReply};
 use super::live::Live;
 use super::refusals;
 use super::requests::{DIGEST_PURPOSE, Made, Request, is_kept};
@@ -32,7 +32,7 @@ impl SchedulerShard {
         step: &mut Step<'_>,
         reply: ReplyTo,
         name: &(Name, Name),
-        (number, seen, made): (u64, Option<Box<RequestRow>>, Option<(JobId, Option<StoreTime>)>),
+        (number, seen, made): (u64, Option<Box<RequestRow>>, Option<MadeBefore>),
     ) {
         let request = Request {
             number,
@@ -57,7 +57,7 @@ impl Live {
         &mut self,
         step: &mut Step<'_>,
         request: &Request,
-        made: Option<(JobId, Option<StoreTime>)>,
+        made: Option<MadeBefore>,
     ) -> Result<ScheduleReply, Refusal> {
         if let Some(answer) = request.answered(self.cursor.incarnation) {
             return answer;
