@@ -27,11 +27,7 @@ pub(super) fn tell(error: &clap::Error) -> Exit {
     let told = expression_of(error, &words).or_else(|| negative(error, &words));
     let failure = told.unwrap_or_else(|| usage(error, &text));
     let is_usage = failure.exit == Exit::Usage && format == Format::Text;
-    // The help, where a subcommand is missing, stands before what is wrong, so that this is read last.
-    let (before, behind) = match usage_of(&text) {
-        Some(usage) => (String::new(), format!("\n{usage}\n")),
-        None => (format!("{text}\n"), String::new()),
-    };
+    let (before, behind) = around(&text);
     let mut err = io::stderr();
     let mut put = |text: &str| is_usage.then(|| err.write_all(text.as_bytes()));
     // Standard error may be gone; there is nobody else to tell.
@@ -43,6 +39,16 @@ pub(super) fn tell(error: &clap::Error) -> Exit {
 
 /// The code of a command line that is wrong.
 const USAGE: &str = "usage";
+
+/// What a person sees around the problem: the help before it where a subcommand is missing, so that the problem is
+/// read last; else the usage behind it, where clap shows one.
+fn around(text: &str) -> (String, String) {
+    match usage_of(text) {
+        Some(usage) => (String::new(), format!("\n{usage}\n")),
+        None if text.starts_with("error:") => (String::new(), String::new()),
+        None => (format!("{text}\n"), String::new()),
+    }
+}
 
 /// How the command is written, of what clap says of an error.
 fn usage_of(text: &str) -> Option<&str> {
@@ -251,7 +257,13 @@ mod tests {
     #[test]
     fn a_missing_subcommand_has_the_code_too() {
         let text = misread(&["job"]).to_string();
-        assert_eq!(usage_of(&text), None, "the help is shown whole: {text}");
+        assert_eq!(
+            around(&text),
+            (format!("{text}\n"), String::new()),
+            "the help is shown whole"
+        );
+        let text = misread(&["job", "list", "-o", "xml"]).to_string();
+        assert_eq!(around(&text), Default::default(), "what is wrong is said once: {text}");
         assert_eq!(told(&["job"]).0, "A subcommand is missing.");
     }
 }
