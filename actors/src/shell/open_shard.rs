@@ -72,14 +72,6 @@ impl OpenShard {
                 doubt: self.stated.doubt,
             };
         }
-        #[cfg(madsim)]
-        if planted::is_planted(Bug::DueByOwnClock) {
-            return Now {
-                store: self.stated.time.max(StoreTime(self.parts.clock.wall())),
-                mono,
-                doubt: self.stated.doubt,
-            };
-        }
         Now {
             store: self.stated.time,
             mono,
@@ -305,6 +297,14 @@ impl ShardActor {
         crate::process::switches::panic_in("shard");
         let mut out = Out::default();
         let now = open.now(mono);
+        #[cfg(madsim)]
+        let now = Now {
+            store: match planted::is_planted(Bug::DueByOwnClock) {
+                true => now.store.max(StoreTime(self.parts.clock.wall())),
+                false => now.store,
+            },
+            ..now
+        };
         open.machine.step(now, input, &mut out);
         open.steps += 1;
         if cfg!(debug_assertions) && open.steps.is_multiple_of(16) {

@@ -8,14 +8,14 @@ use crate::bugs::PlantedBug;
 pub const USAGE_TEXT: &str = "\
 usage: fencepost-sim run [PATH…] [--seed N | --seeds N [--from N]] [--workers N] [--plant BUG] [--trace FILE]
        fencepost-sim determinism [PATH…] [--seeds N] [--from N] [--workers N] [--plant BUG]
-       fencepost-sim mutants [--list] [--from N]
+       fencepost-sim mutants [--list | --seeds N] [--from N]
        fencepost-sim lint PATH…
 
 run          runs seeds and judges them; one process per seed. PATH is a scenario file, or a folder of
              them; without one the seed draws the whole story
 determinism  runs each seed in two processes and compares their hashes
 mutants      plants each bug in turn and looks for it in the scenario that must find it; --plant takes one
-             of its names
+             of its names, --seeds says how many hunts there are for each (3)
 lint         reads scenario files and names every mistake in them
 
 exit codes: 0 pass, 1 violation, 2 usage, 3 not deterministic, 4 coverage floor missed";

@@ -260,7 +260,7 @@ pub fn mutants(seeds: &Seeds) -> u8 {
 fn hunts(bug: PlantedBug, seeds: &Seeds) -> Vec<Option<u64>> {
     let hunts = Seeds {
         from: 0,
-        count: HUNTS,
+        count: if seeds.is_set { seeds.count } else { HUNTS },
         ..seeds.clone()
     };
     let found = Mutex::new(Vec::new());
