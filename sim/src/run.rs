@@ -18,7 +18,6 @@ use fencepost_core::row::Row;
 use fencepost_core::schedule::PendingFate;
 use fencepost_history::checkers::tag_of;
 use fencepost_history::checkers::{Evidence, judge, judge_by, judged_beside, unmet};
-use fencepost_history::rules::PlainRule;
 use fencepost_history::seen::{Call, Seen};
 use fencepost_storage::codec::decode_row;
 use std::collections::BTreeMap;
@@ -221,13 +220,14 @@ fn note_zones(world: &World, seen: &Seen, rows: &[Row]) {
         let Origin::Occurrence { nominal, .. } = &job.origin else {
             continue;
         };
-        let Some(PlainRule::Cron { zone, .. }) = seen.specs.get(&tag_of(&job.spec)).map(|spec| &spec.rule) else {
+        let Some(rule) = seen.specs.get(&tag_of(&job.spec)).map(|spec| &spec.rule) else {
             continue;
         };
+        let zone = rule.zone();
         if zone.is_twice(nominal.0) {
             world.feel("seen:fired-in-repeated-hour");
         }
-        if zone.after > zone.before && nominal.0 == zone.changes_at {
+        if rule.is_after_gap(nominal.0) {
             world.feel("seen:fired-after-gap");
         }
     }

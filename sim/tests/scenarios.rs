@@ -76,7 +76,7 @@ fn a_misspelled_key_a_strange_unit_and_a_missing_machine_are_all_told_at_once() 
         "lower end",
         "did you mean \"stale_token_rejected\"?",
         "settles_within = 60",
-        "14 mistakes",
+        "16 mistakes",
     ] {
         assert!(text(&output).contains(part), "{part}: {}", text(&output));
     }

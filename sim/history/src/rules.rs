@@ -62,6 +62,21 @@ impl PlainRule {
         }
     }
 
+    /// Whether an instant is asked for only because local times before it do not exist.
+    pub fn is_after_gap(&self, at: i64) -> bool {
+        let PlainRule::Cron { texts, zone, overlap, .. } = self else {
+            return false;
+        };
+        let strict = PlainRule::Cron {
+            texts: texts.clone(),
+            zone: *zone,
+            fires_after_gap: false,
+            overlap,
+        };
+        let asks = |rule: &PlainRule| !rule.instants(at - 1, at).is_empty();
+        asks(self) && !asks(&strict)
+    }
+
     /// A leading `*` in second, minute or hour asks for real instants, anything else for local times.
     fn of_expression(&self, text: &str, from: i64, to: i64) -> Vec<i64> {
         let PlainRule::Cron { zone, .. } = self else {

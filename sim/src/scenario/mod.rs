@@ -39,7 +39,7 @@ impl Scenario {
     pub fn parse(name: &str, text: &str) -> Result<Scenario, Mistakes> {
         let mut reader = Reader::default();
         let scenario = reader.document(name, text);
-        if reader.is_content() {
+        if !reader.is_unsure() {
             whole::check(&scenario, &mut reader);
         }
         match reader.is_content() {

@@ -123,12 +123,18 @@ impl Fields {
 #[derive(Default)]
 pub struct Reader {
     found: Vec<Mistake>,
+    is_unsure: bool,
 }
 
 impl Reader {
     /// Nothing was wrong so far.
     pub fn is_content(&self) -> bool {
         self.found.is_empty()
+    }
+
+    /// Machines or workloads may be others than were read: nothing can be said of how things fit together.
+    pub fn is_unsure(&self) -> bool {
+        self.is_unsure
     }
 
     /// All that was wrong.
@@ -177,6 +183,7 @@ impl Reader {
             self.top(&mut scenario, (key.get_ref(), key.span()), value);
         }
         self.missing(&scenario, document.get_ref(), text);
+        self.is_unsure |= scenario.topology.section("nodes").is_none() || !document.get_ref().contains_key("workload");
         // What the parser made of a broken line is not what its author meant.
         let mut number = 0;
         self.found.retain(|mistake| {
@@ -193,6 +200,7 @@ impl Reader {
             return;
         }
         broken.push(line);
+        self.is_unsure = true;
         let hint = "write key = value, texts in double quotes, sections as [topology] or [[fault]]";
         let what = match error.message().lines().next().unwrap_or_default() {
             message if message.starts_with("duplicate key") => "this key stands here a second time".to_owned(),
@@ -274,6 +282,7 @@ impl Reader {
         value: &Spanned<DeValue<'_>>,
     ) -> Vec<Fields> {
         let DeValue::Array(entries) = value.get_ref() else {
+            self.is_unsure = true;
             let what = format!("`{name}` is written in double brackets, once for each");
             self.wrong_with(value.span(), what, "here", Some(format!("write [[{name}]]")));
             return Vec::new();
@@ -283,6 +292,7 @@ impl Reader {
             match entry.get_ref() {
                 DeValue::Table(table) => all.extend(self.one_kind(name, (kinds, common), entry.span(), table)),
                 other => {
+                    self.is_unsure = true;
                     let what = format!("a {name} is a section, not {}", article(other));
                     self.wrong_with(entry.span(), what, "here", Some(format!("write [[{name}]]")));
                 }
@@ -336,6 +346,7 @@ impl Reader {
             None => kinds.iter().map(|kind| kind.keys).chain([common]).collect(),
         };
         let mut fields = self.known_fields(&place, &keys, at.clone(), table);
+        self.is_unsure |= kind.is_none();
         fields.kind = kind?.name;
         self.needed(&place, &keys, at, table);
         Some(fields)
@@ -411,7 +422,10 @@ impl Reader {
             }
             (Want::Crons, DeValue::String(_) | DeValue::Array(_)) => return self.crons(key, value),
             (Want::Section(keys), DeValue::Table(table)) => {
-                return Some(Value::Section(self.fields(&format!("`{key}`"), &[keys], span, table)));
+                let before = self.found.len();
+                let fields = self.fields(&format!("`{key}`"), &[keys], span, table);
+                self.is_unsure |= self.found.len() > before;
+                return Some(Value::Section(fields));
             }
             (_, other) => Err(format!("`{key}` wants {}, not {}", named(want), article(other))),
         };
