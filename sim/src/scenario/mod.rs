@@ -12,6 +12,7 @@ mod nearest;
 pub mod plan;
 mod reader;
 pub mod states;
+mod values;
 mod whole;
 
 pub use mistake::Mistakes;
