@@ -35,7 +35,7 @@ const BUGS: &[Entry] = &[
         name: "ack-before-sync",
         checker: "acked_survives",
         seeds_max: 40,
-        scenario: Some("faults/sick-disk.toml"),
+        scenario: None,
         place: Place::Store(Planted::AckBeforeSync),
     },
     Entry {
@@ -56,7 +56,7 @@ const BUGS: &[Entry] = &[
         name: "unknown-never-sent-again",
         checker: "settles",
         seeds_max: 20,
-        scenario: Some("faults/store-outage.toml"),
+        scenario: None,
         place: Place::Product(Bug::UnknownNeverSentAgain),
     },
     Entry {
