@@ -411,6 +411,7 @@ fn may_overtake(effect: &ShardEffect) -> bool {
             LeaseEffect::SendRenewed { .. }
                 | LeaseEffect::LoadReady { .. }
                 | LeaseEffect::LoadWait { .. }
+                | LeaseEffect::LoadMoved { .. }
                 | LeaseEffect::LoadSweep { .. }
         ) | ShardEffect::Schedule(
             ScheduleEffect::LoadFates { .. } | ScheduleEffect::LoadRequests { .. } | ScheduleEffect::LoadEdits { .. }

@@ -96,6 +96,7 @@ impl ShardActor {
             LeaseEffect::HintReady => self.hint_workers(),
             LeaseEffect::LoadReady { class, from, limit } => self.load_ready(class, from, limit, ctx),
             LeaseEffect::LoadWait { from, limit } => self.load_wait(from, limit, ctx),
+            LeaseEffect::LoadMoved { from, limit } => self.load_moved(from, limit, ctx),
             LeaseEffect::LoadSweep { from, limit } => self.load_sweep(from, limit, ctx),
             LeaseEffect::JobPurged { id, state } => self.parts.notes.job_purged(id, state),
             LeaseEffect::JobRepaired { id, what } => {

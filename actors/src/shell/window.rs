@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 enum Window {
     Ready { class: (Name, Name) },
     Wait,
+    Moved,
 }
 
 /// A page being read: the stretch of keys it covers, its rows and their jobs.
@@ -49,10 +50,19 @@ impl ShardActor {
     }
 
     pub(crate) fn load_wait(&mut self, from: Option<(StoreTime, JobId)>, limit: usize, ctx: &mut Context<ShardActor>) {
+        let range = self.waits_from(from);
+        self.load(Window::Wait, range, limit, ctx);
+    }
+
+    pub(crate) fn load_moved(&mut self, from: Option<(StoreTime, JobId)>, limit: usize, ctx: &mut Context<ShardActor>) {
+        let range = self.waits_from(from);
+        self.load(Window::Moved, range, limit, ctx);
+    }
+
+    fn waits_from(&self, from: Option<(StoreTime, JobId)>) -> KeyRange {
         let shard = self.parts.plan.shard;
         let from = from.map(|(at, id)| RowKey::Wait(shard, at, id));
-        let range = starting(KeyRange::wait(shard), from);
-        self.load(Window::Wait, range, limit, ctx);
+        starting(KeyRange::wait(shard), from)
     }
 
     fn load(&mut self, window: Window, range: KeyRange, limit: usize, ctx: &mut Context<ShardActor>) {
@@ -151,17 +161,17 @@ impl ShardActor {
                     horizon,
                 }
             }
-            Window::Wait => {
+            window @ (Window::Wait | Window::Moved) => {
                 let rows = page.read.rows.into_iter().filter_map(|(_, row)| row.into_wait());
                 let rows = rows.filter_map(|row| jobs.remove(&row.id).map(|job| (row, job)));
+                let rows = rows.collect();
                 let horizon = horizon.and_then(|key| {
                     let RowKey::Wait(_, at, id) = key else { return None };
                     Some((at, id))
                 });
-                LeaseInput::WaitLoaded {
-                    rows: rows.collect(),
-                    end,
-                    horizon,
+                match window {
+                    Window::Moved => LeaseInput::MovedPage { rows, next: horizon },
+                    Window::Wait | Window::Ready { .. } => LeaseInput::WaitLoaded { rows, end, horizon },
                 }
             }
         };

@@ -137,10 +137,11 @@ impl LeaseManager {
         out: &mut Orders,
     ) {
         let is_due = due_at <= now.store && (!now.doubt || due_at == now.store);
+        let at = delay.map_or(due_at, |delay| self.elapsed.end_of(now, delay, id));
         let (state, place) = if is_due {
             (JobState::Ready, Place::Ready { order: now.store })
         } else {
-            let (at, length) = (due_at, delay.unwrap_or(Span::ZERO));
+            let length = delay.unwrap_or(Span::ZERO);
             (JobState::Waiting, Place::Wait { at, length })
         };
         let job = Job {
@@ -153,7 +154,7 @@ impl LeaseManager {
         if is_due {
             self.enter_ready(Arc::new(job), now.store, Lies::Nowhere, out);
         } else {
-            self.enter_wait(now, Arc::new(job), due_at, delay, out);
+            self.enter_wait(now, Arc::new(job), at, delay, out);
         }
     }
 

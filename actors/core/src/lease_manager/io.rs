@@ -4,11 +4,11 @@
 //! input; the shell has fetched them through its overlay. Next: `worker/io.rs`.
 
 pub use super::item::CreateItem;
+pub use super::reply::{CancelAnswer, Created, LeaseReply};
 use crate::ids::{BeatId, JobId, OfferId, Token, WorkerId};
 use crate::job::{Job, Outcome};
 use crate::machine::ReplyTo;
 use crate::name::Name;
-use crate::refusal::Refusal;
 use crate::row::{LeasedRow, MarkRow, ReadyRow, Row, WaitRow};
 use crate::time::{Monotonic, Span, StoreTime};
 use std::cmp::Reverse;
@@ -136,6 +136,13 @@ pub enum LeaseInput {
         end: bool,
         /// First (instant, id) not in the page when it did not end.
         horizon: Option<(StoreTime, JobId)>,
+    },
+    /// A page of the wait range, asked for by `LoadMoved`.
+    MovedPage {
+        /// In order, with their jobs as they are now, what is stamped and not durable included.
+        rows: Vec<(WaitRow, Job)>,
+        /// First (instant, id) not in the page; `None` when the range ended.
+        next: Option<(StoreTime, JobId)>,
     },
     /// The shell has released `SendGrants` for this offer: its leases count from now (F13). Until then
     /// they are not reaped, so that a slow store cannot end a lease that nobody has seen yet.
@@ -295,6 +302,14 @@ pub enum LeaseEffect {
         /// Rows.
         limit: usize,
     },
+    /// Load a page of the wait range from this key (inclusive), bounded likewise: its rows are to follow the store's
+    /// clock, which was set.
+    LoadMoved {
+        /// From here; `None` is the head.
+        from: Option<(StoreTime, JobId)>,
+        /// Rows.
+        limit: usize,
+    },
     /// Load the next page of the job range from this id (inclusive), each with its `sweep_keys` rows.
     LoadSweep {
         /// From here; `None` is the head.
@@ -328,40 +343,6 @@ pub enum LeaseEffect {
         /// Why, for people.
         reason: &'static str,
     },
-}
-
-/// An answer to a client.
-#[derive(Clone, Debug)]
-pub enum LeaseReply {
-    /// One per item, in order.
-    Created(Vec<Result<Created, Refusal>>),
-    /// To a cancel.
-    Cancel(Result<CancelAnswer, Refusal>),
-    /// To a retry or a settlement: the job as it is now.
-    Job(Result<Box<Job>, Refusal>),
-}
-
-/// A job made or found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Created {
-    /// The job.
-    pub id: JobId,
-    /// True when the key, or the same id sent again, had made it before.
-    pub replayed: bool,
-}
-
-/// The three honest answers to a cancel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CancelAnswer {
-    /// No attempt starts after this answer.
-    Cancelled,
-    /// An attempt is current; it was asked to stop.
-    Running {
-        /// Its number.
-        attempt: u32,
-    },
-    /// It had ended already.
-    Finished(crate::job::JobState),
 }
 
 /// An attempt handed to a worker.

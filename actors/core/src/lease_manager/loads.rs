@@ -5,7 +5,7 @@
 
 use super::places::{Lies, class_of};
 use super::ready::{self, ClassId, ClassName, ReadyEntry, ReadyKey};
-use super::waiting::{self, WaitEntry, WaitKey};
+use super::waiting::{WaitEntry, WaitKey};
 use super::window::{Beyond, cost_of};
 use super::{LeaseManager, Orders};
 use crate::ids::JobId;
@@ -125,7 +125,7 @@ impl LeaseManager {
             return;
         }
         let entry = WaitEntry {
-            ends_at: waiting::ends_at(row, now),
+            ends_at: self.elapsed.ends_at(row, now),
             cost: cost_of(&job),
             job: Arc::new(job),
         };

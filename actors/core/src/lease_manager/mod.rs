@@ -16,6 +16,7 @@ mod cancel;
 mod check;
 mod create;
 mod decide;
+mod elapsed;
 mod grants;
 mod heartbeat;
 pub mod io;
@@ -27,6 +28,7 @@ mod outcomes;
 mod places;
 mod ready;
 mod recent;
+mod reply;
 mod sweep;
 mod waiting;
 mod waiting_offers;
@@ -44,6 +46,7 @@ use crate::row::{LeasedRow, MarkRange, MarkRow, RowKey};
 use crate::shard::ShardFacts;
 use crate::time::{Monotonic, Now, Span};
 use apart::Apart;
+use elapsed::Elapsed;
 use io::{LeaseEffect, LeaseInput, LeaseOpened};
 use leases::LeaseTable;
 use places::Lies;
@@ -68,6 +71,7 @@ pub struct LeaseManager {
     /// One of them came due in this step.
     fresh_apart: bool,
     waits: WaitRange,
+    elapsed: Elapsed,
     leases: LeaseTable,
     workers: Workers,
     /// Offers that found nothing and wait.
@@ -98,6 +102,7 @@ impl LeaseManager {
             apart: Apart::default(),
             fresh_apart: false,
             waits: WaitRange::new(wait_mark(&opened.marks)),
+            elapsed: Elapsed::new(now),
             leases: LeaseTable::new(facts.heartbeat, now.mono),
             workers: Workers::default(),
             waiting_offers: WaitingOffers::default(),
@@ -206,6 +211,7 @@ impl LeaseManager {
                 self.on_ready_loaded(&class, rows, end, horizon, out);
             }
             LeaseInput::WaitLoaded { rows, end, horizon } => self.on_wait_loaded(now, rows, end, horizon, out),
+            LeaseInput::MovedPage { rows, next } => self.on_moved_page(now, rows, next, out),
             LeaseInput::GrantsReleased { worker, offer } => self.on_grants_released(&worker, offer),
             LeaseInput::GrantsUnsent(items) => self.on_grants_unsent(now, items, out),
             LeaseInput::SweepPage { rows, next } => self.on_sweep_page(now, rows, next, out),
@@ -217,7 +223,12 @@ impl LeaseManager {
     /// When to be stepped with `Tick`, at the latest.
     pub fn next_wake(&self) -> Wake {
         let (by_clock, by_calendar) = self.waits.next_due();
-        let mono = [self.leases.next_wake(), by_clock, self.sweep.next_wake()];
+        let mono = [
+            self.leases.next_wake(),
+            by_clock,
+            self.sweep.next_wake(),
+            self.elapsed.next_wake(),
+        ];
         Wake {
             mono: mono.into_iter().flatten().min(),
             store: by_calendar.filter(|_| !self.doubt),
@@ -241,6 +252,7 @@ impl LeaseManager {
 
     fn begin_step(&mut self, now: Now) {
         self.leases.on_step(now.mono);
+        self.elapsed.on_step(now);
         self.doubt = now.doubt;
     }
 
@@ -267,6 +279,7 @@ impl LeaseManager {
         }
         self.promote_due(now, out);
         self.sweep.on_tick(now.mono, out);
+        self.elapsed.on_tick(now.mono, out);
     }
 
     /// Moves due jobs from the wait window to the ready windows; their rows follow only when they must.

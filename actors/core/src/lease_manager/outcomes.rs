@@ -93,7 +93,7 @@ impl LeaseManager {
     }
 
     fn wait_for_retry(&mut self, now: Now, mut job: Job, length: Span, out: &mut Orders) -> Job {
-        let at = now.store + length;
+        let at = self.elapsed.end_of(now, length, job.id);
         move_job(&mut job, JobState::Leased, JobState::Waiting);
         job.place = Place::Wait { at, length };
         let lost = job

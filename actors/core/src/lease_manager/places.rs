@@ -11,7 +11,7 @@ use crate::job::{Job, JobState, Place};
 use crate::limits::CLASS_COUNT_MAX;
 use crate::machine::Expect;
 use crate::row::{DeadLetterRow, MarkRange, MarkRow, ParkedRow, Row, RowKey, WaitRow};
-use crate::time::{Now, Span, StoreTime};
+use crate::time::{Monotonic, Now, Span, StoreTime};
 use std::sync::Arc;
 
 /// Where the place row of a ready job lies.
@@ -67,6 +67,18 @@ impl LeaseManager {
         length: Option<Span>,
         out: &mut Orders,
     ) {
+        self.lay_in_wait(job, at, length, length.map(|length| now.mono + length), out);
+    }
+
+    /// Its row, and its entry if it lies below the horizon.
+    pub(super) fn lay_in_wait(
+        &mut self,
+        job: Arc<Job>,
+        at: StoreTime,
+        length: Option<Span>,
+        ends_at: Option<Monotonic>,
+        out: &mut Orders,
+    ) {
         let row = WaitRow {
             shard: self.facts.shard,
             at,
@@ -75,7 +87,7 @@ impl LeaseManager {
         };
         let key = (at, job.id);
         let entry = WaitEntry {
-            ends_at: length.map(|length| now.mono + length),
+            ends_at,
             cost: cost_of(&job),
             job,
         };

@@ -7,7 +7,7 @@ use super::create::retention_over;
 use super::io::{LeaseEffect, SweptJob};
 use super::places::{Lies, class_of, put_job};
 use super::ready::{ReadyEntry, ReadyKey};
-use super::waiting::{self, WaitEntry};
+use super::waiting::WaitEntry;
 use super::window::cost_of;
 use super::{LeaseManager, Orders, is_expired};
 use crate::ids::{JobId, ShardId, Slot};
@@ -224,7 +224,7 @@ impl LeaseManager {
         }
         let id = job.id;
         let entry = WaitEntry {
-            ends_at: waiting::ends_at(row, now),
+            ends_at: self.elapsed.ends_at(row, now),
             cost: cost_of(&job),
             job: Arc::new(job),
         };

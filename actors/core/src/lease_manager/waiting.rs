@@ -2,15 +2,15 @@
 //!
 //! Owns: which waiting jobs are in memory and when each is due. First starts at an instant are due by
 //! StoreTime; delays, and waits between attempts, by the monotonic clock (F20). Must never: hold more than
-//! `WAIT_WINDOW_JOBS` or `WAIT_WINDOW_BYTES`. Next: `places.rs`, `loads.rs`.
+//! `WAIT_WINDOW_JOBS` or `WAIT_WINDOW_BYTES`. Next: `places.rs`, `loads.rs`, `elapsed.rs`.
 
 use super::mark::Mark;
 use super::window::{Beyond, Costly, Window};
 use crate::ids::{JobId, ShardId};
 use crate::job::Job;
 use crate::limits::{WAIT_WINDOW_BYTES, WAIT_WINDOW_JOBS};
-use crate::row::{RowKey, WaitRow};
-use crate::time::{Monotonic, Now, Span, StoreTime};
+use crate::row::RowKey;
+use crate::time::{Monotonic, Now, StoreTime};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -50,13 +50,6 @@ impl Costly for WaitEntry {
 /// The name of a wait row.
 pub(super) fn row_key(shard: ShardId, key: WaitKey) -> RowKey {
     RowKey::Wait(shard, key.0, key.1)
-}
-
-/// When a wait of a length ends, given its row (F20 b): never later than its whole length from
-/// now, whatever the store's clock did meanwhile.
-pub(super) fn ends_at(row: &WaitRow, now: Now) -> Option<Monotonic> {
-    row.length
-        .map(|length| now.mono + Span(row.at.since(now.store).0.min(length.0)))
 }
 
 impl WaitRange {

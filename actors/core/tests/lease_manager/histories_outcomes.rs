@@ -218,8 +218,9 @@ fn f20_a_retry_waits_its_length_whatever_the_stores_clock_does() {
     let minute = failed_with(RetryAdvice::After(Span::from_secs(60)), EffectProof::NoEffect);
     leases.report(&w, grant.job.id, grant.token, minute);
     let back = |leases: &mut Leases| leases.now.store = leases.now.store - Span::from_secs(3_600);
-    back(&mut leases);
     leases.pass(Span::from_secs(30));
+    // Before its owner has seen it.
+    back(&mut leases);
     leases.restart();
     leases.pass(Span::from_secs(59));
     assert!(leases.offer(&w, 1).is_empty());

@@ -10,6 +10,7 @@ mod attempts;
 mod beh;
 mod beh_apart;
 mod beh_workers;
+mod histories_clock;
 mod histories_keys;
 mod histories_leases;
 mod histories_marks;

@@ -183,7 +183,10 @@ impl World {
         for effect in effects {
             let fetches = matches!(
                 effect,
-                LeaseEffect::LoadReady { .. } | LeaseEffect::LoadWait { .. } | LeaseEffect::LoadSweep { .. }
+                LeaseEffect::LoadReady { .. }
+                    | LeaseEffect::LoadWait { .. }
+                    | LeaseEffect::LoadMoved { .. }
+                    | LeaseEffect::LoadSweep { .. }
             );
             if !fetches || self.may_fetch(epoch) {
                 self.release_one(epoch, effect)?;
@@ -249,6 +252,10 @@ impl World {
                 let rows = self.wait_rows();
                 let (end, horizon) = (true, None);
                 self.hear(epoch, LeaseInput::WaitLoaded { rows, end, horizon })?;
+            }
+            LeaseEffect::LoadMoved { .. } => {
+                let rows = self.wait_rows();
+                self.hear(epoch, LeaseInput::MovedPage { rows, next: None })?;
             }
             LeaseEffect::LoadSweep { .. } => {
                 let rows = self.swept_rows();

@@ -111,7 +111,10 @@ impl Leases {
         self.rows.apply(&out.writes);
         for effect in out.effects {
             match effect {
-                LeaseEffect::LoadReady { .. } | LeaseEffect::LoadWait { .. } | LeaseEffect::LoadSweep { .. } => {
+                LeaseEffect::LoadReady { .. }
+                | LeaseEffect::LoadWait { .. }
+                | LeaseEffect::LoadMoved { .. }
+                | LeaseEffect::LoadSweep { .. } => {
                     self.loads.push_back(effect);
                 }
                 effect => self.effects.push(effect),
@@ -147,6 +150,10 @@ impl Leases {
             LeaseEffect::LoadWait { from, limit } => {
                 let (rows, end, horizon) = self.rows.wait_page(self.facts.shard, from, limit);
                 LeaseInput::WaitLoaded { rows, end, horizon }
+            }
+            LeaseEffect::LoadMoved { from, limit } => {
+                let (rows, _, next) = self.rows.wait_page(self.facts.shard, from, limit);
+                LeaseInput::MovedPage { rows, next }
             }
             LeaseEffect::LoadSweep { from, limit } => self.sweep_page(from, limit),
             other => panic!("not a load: {other:?}"),

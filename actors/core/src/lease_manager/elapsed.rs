@@ -1,0 +1,211 @@
+//! Waits of a length in a range that is ordered by store time, when the store's clock is set (PROTOCOL F20 b).
+//!
+//! A wait row says when its wait ends by the store's clock, and the range is loaded in that order. So its order is wrong,
+//! and what is left of a wait is, once the clock was set back or a leap of it was believed. While an owner lives it knows
+//! by how much: store time is compared with the monotonic clock at each step. New rows are written, and loaded ones read,
+//! with that difference; when it is more than a minute, a walk moves the rows of all waits that began before (docs/decisions/0038).
+//! Owns: the difference, and which rows the walk has moved. Must never: hold anything per job, or move a row twice.
+//! Next: `waiting.rs`, `loads.rs`.
+
+use super::places::put_job;
+use super::waiting::WaitKey;
+use super::{LeaseManager, Orders};
+use crate::ids::JobId;
+use crate::job::{Job, Place};
+use crate::lease_manager::io::LeaseEffect;
+use crate::limits::{CLOCK_DOUBT_MAX_MS, CLOCK_JUMP_MAX_MS, SWEEP_BUSY_PAUSE_MS, SWEEP_ROWS};
+use crate::row::WaitRow;
+use crate::time::{Monotonic, Now, Span, StoreTime};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+const JUMP_MAX: i64 = CLOCK_JUMP_MAX_MS as i64 * 1_000;
+/// A clock that is held back is lowered, or right again, within this; beyond, it is slow.
+const HELD_MAX: i64 = 2 * CLOCK_DOUBT_MAX_MS as i64 * 1_000;
+const PAUSE: Span = Span::from_millis(SWEEP_BUSY_PAUSE_MS);
+
+/// Elapsed time beside store time, for one owner.
+#[derive(Clone, Debug)]
+pub(super) struct Elapsed {
+    last: (StoreTime, Monotonic),
+    /// Microseconds by which store time is behind elapsed time; below zero, ahead of it.
+    behind: i64,
+    /// Store time was lowered: it will not catch up.
+    is_lowered: bool,
+    walk: Option<Walk>,
+}
+
+/// One walk over the wait range.
+#[derive(Clone, Copy, Debug, Hash)]
+struct Walk {
+    /// Ends of waits are moved back by so much; below zero, ahead.
+    by: i64,
+    which: Which,
+    /// The page to come begins here.
+    from: Option<WaitKey>,
+    next_at: Monotonic,
+    is_loading: bool,
+}
+
+/// Which rows are still to be moved.
+#[derive(Clone, Copy, Debug, Hash)]
+enum Which {
+    /// All that the walk has not come to: rows move towards the head, behind it.
+    NotPassed,
+    /// Those whose waits began before: rows move ahead of the walk, which meets them again.
+    BegunBefore(StoreTime),
+}
+
+impl Elapsed {
+    pub(super) fn new(now: Now) -> Elapsed {
+        Elapsed {
+            last: (now.store, now.mono),
+            behind: 0,
+            is_lowered: false,
+            walk: None,
+        }
+    }
+
+    /// Compares the clocks.
+    pub(super) fn on_step(&mut self, now: Now) {
+        let (store, mono) = std::mem::replace(&mut self.last, (now.store, now.mono));
+        let passed = i64::try_from(now.mono.since(mono).0).unwrap_or(i64::MAX);
+        let stated = now.store.0.saturating_sub(store.0);
+        self.behind = self.behind.saturating_add(passed.saturating_sub(stated));
+        self.is_lowered |= stated < 0;
+        if self.walk.is_none() {
+            self.begin_walk(now);
+        }
+    }
+
+    fn begin_walk(&mut self, now: Now) {
+        let which = match self.behind {
+            behind if behind > JUMP_MAX && (self.is_lowered || behind > HELD_MAX) => Which::NotPassed,
+            behind if behind < -JUMP_MAX => Which::BegunBefore(now.store),
+            _ => return,
+        };
+        self.is_lowered = false;
+        self.walk = Some(Walk {
+            by: std::mem::take(&mut self.behind),
+            which,
+            from: None,
+            next_at: now.mono,
+            is_loading: false,
+        });
+    }
+
+    /// Where to file a wait of this length that begins now.
+    pub(super) fn end_of(&self, now: Now, length: Span, id: JobId) -> StoreTime {
+        let end = moved(now.store + length, self.behind);
+        match self.walk.filter(|walk| walk.is_to_move((end, id), length)) {
+            Some(walk) => moved(end, walk.by),
+            None => end,
+        }
+    }
+
+    /// Store time as it would be for the row of a wait of a length, had nobody set it.
+    fn time_of(&self, key: WaitKey, length: Span, now: Now) -> StoreTime {
+        let walk = self.walk.filter(|walk| walk.is_to_move(key, length));
+        moved(now.store, self.behind.saturating_add(walk.map_or(0, |walk| walk.by)))
+    }
+
+    /// When the wait of a row ends, if it is one of a length: never later than its whole length from now.
+    pub(super) fn ends_at(&self, row: &WaitRow, now: Now) -> Option<Monotonic> {
+        row.length.map(|length| {
+            let store = self.time_of((row.at, row.id), length, now);
+            now.mono + Span(row.at.since(store).0.min(length.0))
+        })
+    }
+
+    /// When the next page of a walk is to be ordered.
+    pub(super) fn next_wake(&self) -> Option<Monotonic> {
+        self.walk.filter(|walk| !walk.is_loading).map(|walk| walk.next_at)
+    }
+
+    /// Orders it when its time has come.
+    pub(super) fn on_tick(&mut self, now: Monotonic, out: &mut Orders) {
+        let due = self
+            .walk
+            .as_mut()
+            .filter(|walk| !walk.is_loading && walk.next_at <= now);
+        if let Some(walk) = due {
+            walk.is_loading = true;
+            out.effect(LeaseEffect::LoadMoved {
+                from: walk.from,
+                limit: SWEEP_ROWS,
+            });
+        }
+    }
+}
+
+impl Walk {
+    fn is_to_move(&self, key: WaitKey, length: Span) -> bool {
+        match self.which {
+            Which::NotPassed => self.from.is_none_or(|from| key >= from),
+            Which::BegunBefore(then) => key.0 - length < then,
+        }
+    }
+}
+
+impl LeaseManager {
+    /// A page of the wait range, of rows to be moved.
+    pub(super) fn on_moved_page(
+        &mut self,
+        now: Now,
+        rows: Vec<(WaitRow, Job)>,
+        next: Option<WaitKey>,
+        out: &mut Orders,
+    ) {
+        let Some(mut walk) = self.elapsed.walk.filter(|walk| walk.is_loading) else {
+            return;
+        };
+        for (row, job) in rows {
+            self.move_row(now, walk, &row, job, out);
+        }
+        (walk.is_loading, walk.next_at, walk.from) = (false, now.mono + PAUSE, next);
+        self.elapsed.walk = next.map(|_| walk);
+        self.order_wait_page(out);
+    }
+
+    /// The row of a wait of a length follows the clock; when the wait ends stays as it is. What is due lies in a ready
+    /// window, and an instant of the calendar is meant as it is.
+    fn move_row(&mut self, now: Now, walk: Walk, row: &WaitRow, mut job: Job, out: &mut Orders) {
+        let key = (row.at, row.id);
+        let Some(length) = row.length.filter(|length| walk.is_to_move(key, *length)) else {
+            return;
+        };
+        let lies_here = matches!(job.place, Place::Wait { at, .. } if at == row.at) && job.id == row.id;
+        if !lies_here || self.waits.is_lent(&key) || self.leases.get(row.id).is_some() {
+            return;
+        }
+        let known = self.waits.window().get_mut(&key).and_then(|entry| entry.ends_at);
+        let Some(ends_at) = known.or_else(|| self.elapsed.ends_at(row, now)) else {
+            return;
+        };
+        let left = match walk.which {
+            Which::NotPassed => length,
+            // It begins anew with what is left, so that the walk knows it when it meets it again.
+            Which::BegunBefore(_) => Span(ends_at.since(now.mono).0.min(length.0).max(1)),
+        };
+        let at = match walk.which {
+            Which::NotPassed => moved(row.at, -walk.by),
+            Which::BegunBefore(_) => moved(now.store + left, self.elapsed.behind),
+        };
+        self.delete_wait_row(key, out);
+        job.version += 1;
+        job.place = Place::Wait { at, length: left };
+        put_job(&job, out);
+        self.lay_in_wait(Arc::new(job), at, Some(left), Some(ends_at), out);
+    }
+}
+
+/// Equal histories are equal whenever they were last stepped.
+impl Hash for Elapsed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.behind, self.is_lowered, self.walk).hash(state);
+    }
+}
+
+fn moved(at: StoreTime, by: i64) -> StoreTime {
+    StoreTime(at.0.saturating_add(by))
+}

@@ -1,0 +1,168 @@
+//! Waits of a length beyond the window when the store's clock is set (F20 b). Next: `histories_outcomes.rs`, for those in it.
+
+use crate::support::lease_harness::{Leases, START};
+use crate::support::make::{item, item_due, job_id, spec, succeeded, worker};
+use fencepost_core::ids::WorkerId;
+use fencepost_core::lease_manager::io::CreateItem;
+use fencepost_core::limits::WAIT_WINDOW_JOBS;
+use fencepost_core::time::{Span, StoreTime};
+
+const MINUTE: Span = Span::from_secs(60);
+const HOUR: Span = Span::from_secs(3_600);
+/// More than a window, and a half.
+const MANY: u64 = WAIT_WINDOW_JOBS as u64 * 5 / 2;
+
+fn delayed(number: u64, delay: Span) -> CreateItem {
+    CreateItem {
+        delay: Some(delay),
+        ..item(number, spec())
+    }
+}
+
+fn create(leases: &mut Leases, items: impl Iterator<Item = CreateItem>) {
+    let items: Vec<CreateItem> = items.collect();
+    for part in items.chunks(500) {
+        assert!(leases.create_all(part.to_vec()).iter().all(Result::is_ok));
+    }
+}
+
+fn set_back(leases: &mut Leases, by: Span) {
+    leases.now.store = leases.now.store - by;
+}
+
+/// Runs all that is due; answers how many.
+fn drain(leases: &mut Leases, w: &WorkerId) -> u64 {
+    let mut count = 0;
+    loop {
+        let grants = leases.offer(w, 100);
+        if grants.is_empty() {
+            return count;
+        }
+        for grant in grants {
+            leases.report(w, grant.job.id, grant.token, succeeded());
+            count += 1;
+        }
+    }
+}
+
+#[test]
+fn f20_delays_beyond_the_window_are_elapsed_time_when_the_clock_is_set_back() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    leases.pass(Span::from_secs(59 * 60));
+    set_back(&mut leases, Span::from_secs(5 * 3_600));
+    leases.pass(Span::from_secs(50));
+    assert_eq!(drain(&mut leases, &w), 0, "nor are they shortened");
+    leases.pass(Span::from_secs(20));
+    assert_eq!(drain(&mut leases, &w), MANY);
+    leases.check();
+}
+
+/// What is due by the calendar lies before the delays, and fills the window for hours.
+#[test]
+fn f20_delays_behind_many_instants_are_elapsed_time_when_the_clock_is_set_back() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    let due = START + Span::from_secs(30 * 60);
+    create(&mut leases, (0..MANY).map(|n| item_due(n, due)));
+    create(&mut leases, (MANY..MANY + 10).map(|n| delayed(n, HOUR)));
+    leases.pass(Span::from_secs(29 * 60));
+    set_back(&mut leases, Span::from_secs(5 * 3_600));
+    leases.pass(Span::from_secs(30 * 60));
+    assert_eq!(drain(&mut leases, &w), 0);
+    leases.pass(Span::from_secs(2 * 60));
+    assert_eq!(drain(&mut leases, &w), 10);
+    leases.pass(Span::from_secs(5 * 3_600));
+    assert_eq!(drain(&mut leases, &w), MANY, "an instant is an instant");
+    leases.check();
+}
+
+#[test]
+fn f20_a_leap_ahead_shortens_no_delay_beyond_the_window_and_holds_up_no_instant() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    leases
+        .create(item_due(MANY, START + Span::from_secs(3 * 3_600)))
+        .unwrap();
+    leases.pass(MINUTE);
+    leases.now.store = leases.now.store + Span::from_secs(5 * 3_600);
+    leases.pass(MINUTE);
+    let grants = leases.offer(&w, 10);
+    assert_eq!(grants.len(), 1);
+    assert_eq!(grants[0].job.id, job_id(MANY));
+    leases.report(&w, grants[0].job.id, grants[0].token, succeeded());
+    leases.pass(Span::from_secs(57 * 60));
+    assert_eq!(drain(&mut leases, &w), 0);
+    leases.pass(Span::from_secs(90));
+    assert_eq!(drain(&mut leases, &w), MANY);
+    leases.check();
+}
+
+#[test]
+fn f20_a_leap_that_is_undone_leaves_delays_as_they_were() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    leases.now.store = leases.now.store + Span::from_secs(86_400);
+    leases.pass(Span::from_secs(10 * 60));
+    create(&mut leases, (MANY..2 * MANY).map(|n| delayed(n, HOUR)));
+    set_back(&mut leases, Span::from_secs(86_400));
+    leases.pass(Span::from_secs(49 * 60));
+    assert_eq!(drain(&mut leases, &w), 0);
+    leases.pass(Span::from_secs(2 * 60));
+    assert_eq!(drain(&mut leases, &w), MANY);
+    leases.pass(Span::from_secs(8 * 60));
+    assert_eq!(drain(&mut leases, &w), 0);
+    leases.pass(Span::from_secs(2 * 60));
+    assert_eq!(drain(&mut leases, &w), MANY);
+    leases.check();
+}
+
+#[test]
+fn f20_what_is_made_while_rows_are_moved_waits_its_own_length() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    set_back(&mut leases, Span::from_secs(2 * 3_600));
+    leases.hold_loads = true;
+    leases.pass(Span::from_secs(1));
+    assert!(!leases.loads.is_empty(), "the walk has begun, and is not over");
+    create(
+        &mut leases,
+        (MANY..2 * MANY).map(|n| delayed(n, Span::from_secs(1_800))),
+    );
+    leases.hold_loads = false;
+    leases.answer_loads();
+    create(
+        &mut leases,
+        (2 * MANY..3 * MANY).map(|n| delayed(n, Span::from_secs(900))),
+    );
+    for (minutes, expected) in [(14, 0), (2, MANY), (13, 0), (2, MANY), (28, 0), (3, MANY)] {
+        leases.pass(Span::from_secs(minutes * 60));
+        assert_eq!(drain(&mut leases, &w), expected);
+    }
+    leases.check();
+}
+
+/// An owner knows nothing of what was set before it. What is left is never more than the whole length, then.
+#[test]
+fn f20_an_owner_that_ends_while_rows_are_moved_loses_nothing() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    leases.pass(Span::from_secs(30 * 60));
+    set_back(&mut leases, Span::from_secs(5 * 3_600));
+    leases.pass(Span::from_millis(150));
+    let moved = |leases: &Leases| {
+        let limit: StoreTime = leases.now.store + HOUR;
+        leases.rows.waiting().iter().filter(|row| row.at <= limit).count() as u64
+    };
+    let before = moved(&leases);
+    assert!(before > 0 && before < MANY, "{before} are moved");
+    leases.restart();
+    leases.pass(Span::from_secs(29 * 60));
+    assert_eq!(drain(&mut leases, &w), 0, "never early");
+    leases.pass(Span::from_secs(2 * 60));
+    let first = drain(&mut leases, &w);
+    assert!(first >= before);
+    leases.pass(Span::from_secs(3 * 3_600));
+    leases.pass(Span::from_secs(3 * 3_600));
+    assert_eq!(first + drain(&mut leases, &w), MANY);
+    leases.check();
+}
