@@ -56,6 +56,9 @@ pub const FATE_KINDS: [FateKind; 13] = [
     FateKind::Quarantined,
 ];
 
+/// In place of a version in a span of which nobody can say what was decided in it: the row that knew is lost.
+pub const DEFINITION_UNKNOWN: u64 = 0;
+
 /// Upper bounds of the lateness buckets: 1, 5, 10, 50, 100 ms, 1, 10, 60 s, 10 min, and beyond.
 pub const LATENESS_BOUNDS_MS: [u64; 9] = [1, 5, 10, 50, 100, 1_000, 10_000, 60_000, 600_000];
 
@@ -81,10 +84,17 @@ pub struct FateSpan {
     pub count: Option<u64>,
     /// Of those that fired.
     pub lateness: Lateness,
-    /// Definition version.
+    /// Definition version, or `DEFINITION_UNKNOWN`.
     pub definition: u64,
     /// Zone data version.
     pub zone_version: Arc<str>,
+}
+
+impl FateSpan {
+    /// Whether its occurrences have jobs, as far as anybody can say.
+    pub fn may_have_fired(&self) -> bool {
+        self.kind.is_fired() || self.definition == DEFINITION_UNKNOWN
+    }
 }
 
 /// A closed span as stored.

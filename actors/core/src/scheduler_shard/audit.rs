@@ -4,7 +4,7 @@
 //! names any occurrence without a fate or with two, and fills in counts that nobody walked over.
 
 use super::version::Version;
-use crate::fate::{FateCounts, FateKind, FateSpan};
+use crate::fate::{DEFINITION_UNKNOWN, FateCounts, FateKind, FateSpan};
 use crate::limits::AUDIT_INSTANTS_MAX;
 use crate::schedule::{BacklogRow, CursorRow, ScheduleDefinition};
 use crate::time::StoreTime;
@@ -183,6 +183,10 @@ fn check_cover(input: AuditInput<'_>, tiles: &[Tile], versions: &BTreeMap<u64, V
 
 fn check_count(tile: Tile, versions: &BTreeMap<u64, Version>, report: &mut AuditReport) {
     let span = tile.span;
+    if span.definition == DEFINITION_UNKNOWN {
+        report.uncounted += 1;
+        return;
+    }
     let Some(version) = versions.get(&span.definition) else {
         let (kind, instants) = (AuditFaultKind::DefinitionMissing, Vec::new());
         report.faults.push(AuditFault {

@@ -12,8 +12,8 @@ use super::refusals;
 use super::requests::{DIGEST_PURPOSE, Made, Request};
 use super::step::Step;
 use super::tape;
-use super::version::Discriminator;
-use crate::fate::{FateKind, FateSpan, Lateness};
+use super::version::{Discriminator, Version};
+use crate::fate::{DEFINITION_UNKNOWN, FateKind, FateSpan, Lateness};
 use crate::ids::{Incarnation, JobId, Slot, digest, hash64};
 use crate::limits::{BACKFILL_COUNT_MAX, BACKFILL_SPANS_MAX, CATCH_UP_RATE_DEFAULT, PAGE_ITEMS_MAX};
 use crate::machine::ReplyTo;
@@ -22,6 +22,7 @@ use crate::refusal::Refusal;
 use crate::row::RowKey;
 use crate::schedule::{BackfillMark, EditKind, RequestAnswer, RequestRow};
 use crate::time::StoreTime;
+use std::sync::Arc;
 
 /// A backfill as asked for.
 pub(super) struct Backfill {
@@ -206,14 +207,14 @@ impl Live {
     }
 
     fn choose_of(&self, asked: &Backfill, span: FateSpan, is_open: bool, choice: &mut Choice) {
-        let Some(version) = self.versions.get(&span.definition) else {
+        let Some(version) = self.version_of(&span) else {
             return;
         };
         let (from, end) = (span.from.max(asked.from), span.to.min(asked.to));
         if span.kind == FateKind::Excluded || version.is_broken() {
             return;
         }
-        if span.kind.is_fired() && !asked.rerun {
+        if span.may_have_fired() && !asked.rerun {
             choice.already_fired += version.timetable.count(from, end).unwrap_or(0);
             return;
         }
@@ -246,13 +247,14 @@ impl Live {
 
     /// Answers the last job that it will make.
     fn carry_out(&mut self, step: &mut Step<'_>, stretch: &Stretch, asked: &Backfill) -> Option<JobId> {
-        let is_rerun = stretch.span.kind.is_fired();
+        let version = Arc::clone(self.version_of(&stretch.span)?);
+        let is_rerun = stretch.span.may_have_fired();
         if !is_rerun {
             self.cut_out(step, stretch);
         }
         let rerun = is_rerun.then(|| self.rerun_number(asked.number));
         let cut = Cut {
-            definition: stretch.span.definition,
+            definition: version.definition.version,
             from: stretch.from,
             to: stretch.to,
             rate: CATCH_UP_RATE_DEFAULT,
@@ -263,8 +265,15 @@ impl Live {
         };
         self.add_backlog(step, cut);
         let discriminator = rerun.map_or(Discriminator::Occurrence, Discriminator::Rerun);
-        let version = self.versions.get(&stretch.span.definition)?;
         Some(version.job_id(stretch.last, discriminator))
+    }
+
+    /// Whose occurrences a span is about; the current version's, where nobody knows.
+    fn version_of(&self, span: &FateSpan) -> Option<&Arc<Version>> {
+        self.versions.get(match span.definition {
+            DEFINITION_UNKNOWN => &self.cursor.definition,
+            _ => &span.definition,
+        })
     }
 
     /// Never the same for two backlogs of one life, also when a request number comes again after it was

@@ -2,7 +2,7 @@
 //!
 //! Owns: the marks in the cursor row, and the fate *withdrawn by edit*. A dropped instant stays in the line of
 //! occurrences and gets its fate when it comes, if the rule of that day asks for it; the cursor goes nowhere before.
-//! Must never: hold up a rule, or fire. Next: `edit.rs`, `live.rs`.
+//! Must never: hold up a rule, or fire. Next: `edit.rs`, `live.rs`, `zone_data.rs`.
 
 use super::live::{Live, Planned};
 use super::refusals;
@@ -18,7 +18,7 @@ use crate::limits::EDIT_DROPS_MAX;
 use crate::planted::Broken;
 use crate::refusal::Refusal;
 use crate::schedule::DroppedOccurrence;
-use crate::time::{MICROS, Span, StoreTime};
+use crate::time::{Span, StoreTime};
 
 /// Whether a rule asks for this very instant.
 fn asks(table: &Timetable, at: StoreTime) -> bool {
@@ -89,23 +89,6 @@ impl Live {
         for dropped in &mut self.cursor.dropped {
             dropped.offset = version.timetable.offset_at(dropped.nominal);
         }
-    }
-
-    /// Under newer zone data the same local time of a fixed-time rule is at another instant (F22); what was
-    /// dropped is meant by its local time.
-    pub(super) fn move_dropped(&mut self, table: &Timetable) {
-        let reached = self.cursor.nominal;
-        for dropped in &mut self.cursor.dropped {
-            let moved = i64::from(dropped.offset) - i64::from(table.offset_at(dropped.nominal));
-            if moved != 0 {
-                dropped.nominal = StoreTime(dropped.nominal.0.saturating_add(moved * MICROS));
-                dropped.offset = table.offset_at(dropped.nominal);
-                self.dirty = true;
-            }
-        }
-        self.cursor.dropped.retain(|dropped| dropped.nominal > reached);
-        self.cursor.dropped.sort_unstable_by_key(|dropped| dropped.nominal);
-        self.cursor.dropped.dedup_by_key(|dropped| dropped.nominal);
     }
 
     /// What of a stretch from the cursor up to `to` was dropped and is asked for, the oldest first.

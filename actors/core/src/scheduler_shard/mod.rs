@@ -35,6 +35,7 @@ pub mod validate;
 mod version;
 mod view;
 mod walk;
+mod zone_data;
 
 use crate::ids::{Incarnation, Slot};
 use crate::level::Level;

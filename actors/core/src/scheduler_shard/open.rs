@@ -1,7 +1,7 @@
 //! Opening: builds the machine from its rows, and puts aside what cannot be evaluated.
 //!
-//! Owns: the load, quarantine (PROTOCOL F9) and the meeting with other zone data (F22). Must never:
-//! end the shell because of one schedule.
+//! Owns: the load and quarantine (PROTOCOL F9). Must never: end the shell because of one schedule. Next:
+//! `zone_data.rs`, the meeting with other zone data.
 
 use super::SchedulerShard;
 use super::backlog::Backlog;
@@ -14,17 +14,17 @@ use super::past_lives::PastLives;
 use super::settle::Case;
 use super::step::Step;
 use super::sweep::Sweep;
-use super::tape::{Bulk, Piece};
+use super::tape::Piece;
 use super::trial::Trials;
 use super::version::Version;
 use super::walk::Walk;
-use crate::fate::{FateCounts, FateKind};
+use crate::fate::{DEFINITION_UNKNOWN, FateCounts, FateKind};
 use crate::job::FireCause;
 use crate::level;
 use crate::limits::{BATCH_BYTES_MAX, FIRES_PER_STEP_MAX};
 use crate::machine::Out;
 use crate::name::Name;
-use crate::schedule::{BacklogRow, CursorRow, EditKind, ScheduleDefinition};
+use crate::schedule::{BacklogRow, CursorRow, ScheduleDefinition};
 use crate::self_audit::SelfAuditFault;
 use crate::shard::ShardFacts;
 use crate::time::{Now, StoreTime};
@@ -64,6 +64,8 @@ pub(super) struct Rows {
     pub(super) recorded_at: Option<StoreTime>,
     /// What is known against its versions.
     pub(super) poisons: Vec<Poison>,
+    /// Its cursor is one in place of one that could not be read.
+    pub(super) is_lost: bool,
     /// Why it must not be evaluated.
     pub(super) fault: Option<Arc<str>>,
 }
@@ -91,7 +93,7 @@ impl SchedulerShard {
             zone_version: &zone_version,
         };
         let (is_careful, is_marked) = (opened.is_careful, opened.is_marked);
-        let (schedules, rest) = gather(opened, &zone_version)?;
+        let (schedules, rest) = gather(opened, &zone_version, now.store)?;
         let mut machine = SchedulerShard {
             facts,
             index: Index::default(),
@@ -126,6 +128,7 @@ impl SchedulerShard {
 fn gather(
     opened: ScheduleOpened,
     zone_version: &Arc<str>,
+    now: StoreTime,
 ) -> Result<(Vec<Rows>, impl Iterator<Item = Vec<ScheduleDefinition>>), OpenRefused> {
     let mut poisons: BTreeMap<(Name, Name), Vec<Poison>> = BTreeMap::new();
     for poison in opened.poisons {
@@ -140,13 +143,14 @@ fn gather(
         (row.tenant.clone(), row.name.clone(), row.incarnation)
     });
     let found = opened.lost.into_iter().filter_map(|lost| {
-        let cursor = lost_cursor(&lost, &definitions, &backlogs, zone_version)?;
+        let cursor = lost_cursor(&lost, &definitions, &backlogs, zone_version, now)?;
         Some((cursor, Some(lost.reason)))
     });
     let mut cursors: Vec<_> = found.collect();
+    let lost_count = cursors.len();
     cursors.extend(opened.cursors.into_iter().map(|cursor| (cursor, None)));
     let mut schedules = Vec::with_capacity(cursors.len());
-    for (cursor, fault) in cursors {
+    for (place, (cursor, fault)) in cursors.into_iter().enumerate() {
         if cursor.zone_version > *zone_version {
             return Err(OpenRefused::NewerZoneData {
                 name: cursor.name,
@@ -162,6 +166,7 @@ fn gather(
             poisons: poisons.unwrap_or_default(),
             recorded_at: recorded.get(&(cursor.tenant.clone(), cursor.name.clone())).copied(),
             cursor,
+            is_lost: place < lost_count,
             fault,
         };
         rows.find_fault(&opened.unreadable);
@@ -171,12 +176,14 @@ fn gather(
 }
 
 /// A cursor in place of one that could not be read. It stands where the closed fates end: what lies
-/// between there and now was fired or not, nobody can say, and gets the fate *quarantined*.
+/// between there and now was fired or not, nobody can say, and gets the fate *quarantined* of no known definition:
+/// it is not made up again unless that is asked for.
 fn lost_cursor(
     lost: &LostCursor,
     definitions: &BTreeMap<Key, Vec<ScheduleDefinition>>,
     backlogs: &BTreeMap<Key, Vec<BacklogRow>>,
     zone_version: &Arc<str>,
+    now: StoreTime,
 ) -> Option<CursorRow> {
     let named = |key: &&Key| key.0 == lost.tenant && key.1 == lost.name;
     let key = definitions.keys().rfind(named)?;
@@ -201,13 +208,17 @@ fn lost_cursor(
         finished_at: None,
         fired: 0,
         counts: FateCounts::default(),
-        backlog_next: backlogs
-            .iter()
-            .map(|row| row.number)
-            .max()
-            .map_or(1, |number| number + 1),
+        backlog_next: fresh_number(backlogs, now),
         requests: Vec::new(),
     })
+}
+
+/// A number that no backlog of this life has had, those included that are over and left no row: ids of jobs that run
+/// again are made of it, and an id that comes twice contradicts the store. Seconds since 1970 are far beyond any count.
+fn fresh_number(backlogs: &[BacklogRow], now: StoreTime) -> u32 {
+    let known = backlogs.iter().map(|row| row.number.saturating_add(1)).max();
+    let by_time = u32::try_from(now.secs()).unwrap_or(u32::MAX / 2);
+    known.unwrap_or(1).max(by_time)
 }
 
 impl Rows {
@@ -287,6 +298,9 @@ pub(super) fn load(step: &mut Step<'_>, rows: Rows) -> Live {
         };
         live.versions.insert(number, Arc::new(version));
     }
+    if rows.is_lost {
+        live.pass_unknown_of(step, FateKind::Quarantined, DEFINITION_UNKNOWN);
+    }
     match fault {
         Some(reason) => live.quarantine(step, &reason),
         None => {
@@ -318,11 +332,14 @@ impl Live {
 
     /// Gives all up to now one fate, without asking the rule, which cannot be asked.
     pub(super) fn pass_unknown(&mut self, step: &mut Step<'_>, kind: FateKind) {
+        self.pass_unknown_of(step, kind, self.cursor.definition);
+    }
+
+    fn pass_unknown_of(&mut self, step: &mut Step<'_>, kind: FateKind, definition: u64) {
         let to = step.now.store;
         if to <= self.cursor.nominal {
             return;
         }
-        let definition = self.cursor.definition;
         let piece = Piece {
             to,
             kind,
@@ -331,40 +348,6 @@ impl Live {
             definition,
         };
         self.tape(step.zone_version).grow(piece, step.out);
-        self.cursor_moved(step);
-    }
-
-    /// Newer zone data is an edit at now (F22): of a fixed-time rule, the next occurrence must be later
-    /// by the local clock too, or the same local day would fire twice.
-    fn meet_zone_data(&mut self, step: &mut Step<'_>) {
-        let Some(version) = self.current() else {
-            return;
-        };
-        let table = &version.timetable;
-        if self.cursor.zone_version != *step.zone_version && table.is_fixed_time() {
-            self.move_dropped(table);
-        }
-        let moved = i64::from(self.cursor.offset) - i64::from(table.offset_at(self.cursor.nominal));
-        let is_same = self.cursor.zone_version == *step.zone_version || moved == 0;
-        if is_same || !table.is_fixed_time() {
-            return;
-        }
-        let number = version.definition.version;
-        self.record(step, EditKind::ZoneData, (number, number), None);
-        let local = |at, offset: i32| at + i64::from(offset) * crate::time::MICROS;
-        let shown = local(self.cursor.nominal.0, self.cursor.offset);
-        while let Some(next) = table.next_raw(self.cursor.nominal)
-            && local(next.0, table.offset_at(next)) <= shown
-            && !table.is_second_pass(next)
-        {
-            let bulk = Bulk {
-                to: next,
-                kind: FateKind::WithdrawnEdit,
-                definition: number,
-            };
-            self.tape(step.zone_version).pass(table, bulk, step.out);
-            self.cursor_moved(step);
-        }
         self.cursor_moved(step);
     }
 }

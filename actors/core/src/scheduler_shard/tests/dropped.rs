@@ -4,7 +4,6 @@ use super::world::*;
 use crate::fate::FateKind::*;
 use crate::limits::EDIT_DROPS_MAX;
 use crate::machine::ReplyTo;
-use crate::row::Row;
 use crate::schedule::{MisfirePolicy, PendingFate, ScheduleSpec};
 use crate::scheduler_shard::io::{ScheduleInput, ScheduleReply};
 use crate::time::Span;
@@ -294,26 +293,6 @@ fn f25_drops_that_have_not_come_are_bounded() {
     drop_to(&mut world, cron("0 23 * * *"));
     world.run(NIGHT + 18 * DAY);
     assert_eq!(world.nominals("it"), [17, 18].map(|day| NIGHT + day * DAY));
-    world.audited("it");
-}
-
-#[test]
-fn f22_newer_zone_data_move_a_dropped_instant_with_its_local_time() {
-    let mut world = World::new(NOON);
-    world.create("it", cron_in("Europe/Berlin", &["0 9 * * *"]));
-    drop_to(&mut world, cron_in("Europe/Berlin", &["0 9 * * *"]));
-    for row in world.rows.values_mut() {
-        if let Row::Cursor(cursor) = row {
-            // Berlin was an hour further east by the data of then.
-            let dropped = &mut cursor.dropped[0];
-            (dropped.nominal, dropped.offset) = (dropped.nominal - Span::from_secs(3_600), dropped.offset + 3_600);
-            cursor.zone_version = "2020a".into();
-        }
-    }
-    world.restart();
-    world.run(NOON + 2 * DAY);
-    assert_eq!(world.nominals("it"), [NOON - 4 * HOUR + 2 * DAY]);
-    assert_eq!(world.count("it", WithdrawnEdit), 1);
     world.audited("it");
 }
 

@@ -5,7 +5,7 @@ use crate::fate::FateKind::*;
 use crate::ids::{ShardId, ShardMap, Slot};
 use crate::machine::{Out, ReplyTo};
 use crate::row::Row;
-use crate::schedule::{BacklogRow, CursorRow, EditKind, PendingFate, Rule};
+use crate::schedule::{BacklogRow, CursorRow, PendingFate, Rule};
 use crate::scheduler_shard::audit::AuditFaultKind;
 use crate::scheduler_shard::io::{ScheduleInput, ScheduleOpened, ScheduleReply};
 use crate::scheduler_shard::marks::Poison;
@@ -177,64 +177,6 @@ fn f9_what_ended_two_owners_is_not_evaluated() {
     world.machine = SchedulerShard::open(facts(2), opened, world.now, &mut Out::default()).unwrap();
     world.tick();
     assert!(world.jobs.is_empty() && world.machine.next_wake().store.is_none());
-}
-
-/// Fired at 09:00 local by zone data that differ from today's by `shift` seconds.
-fn with_older_zone_data(shift: i64) -> World {
-    let mut world = World::new(NOON - 12 * HOUR);
-    world.create("daily", cron_in("Europe/Berlin", &["0 9 * * *"]));
-    world.run(NOON - 4 * HOUR);
-    assert_eq!(world.nominals("daily"), [NOON - 4 * HOUR]);
-    tamper(&mut world, |row| {
-        if let Row::Cursor(cursor) = row {
-            // The fire came earlier, at what was 09:00 then.
-            cursor.nominal = at(NOON - 4 * HOUR - shift);
-            cursor.open.as_mut().unwrap().to = cursor.nominal;
-            cursor.offset += i32::try_from(shift).unwrap();
-            cursor.zone_version = "2020a".into();
-        }
-    });
-    world.now.store = at(NOON - 4 * HOUR - shift);
-    world
-}
-
-#[test]
-fn f22_newer_zone_data_do_not_fire_one_local_day_twice() {
-    let mut world = with_older_zone_data(HOUR);
-    world.restart();
-    world.run(NOON + DAY);
-    assert_eq!(world.nominals("daily"), [NOON - 4 * HOUR, NOON - 4 * HOUR + DAY]);
-    assert_eq!(world.count("daily", WithdrawnEdit), 1);
-    let zone_edits = world
-        .rows
-        .values()
-        .filter(|row| matches!(row, Row::Edit(row) if row.kind == EditKind::ZoneData));
-    assert_eq!(zone_edits.count(), 1);
-    assert_ne!(&*world.cursor("daily").zone_version, "2020a");
-}
-
-#[test]
-fn f22_the_same_zone_data_would_fire_it_again() {
-    let mut world = with_older_zone_data(HOUR);
-    tamper(&mut world, |row| {
-        if let Row::Cursor(cursor) = row {
-            cursor.zone_version = crate::zone::ZoneVersion::bundled().as_str().into();
-        }
-    });
-    world.ids.clear();
-    world.restart();
-    world.run(NOON);
-    assert_eq!(world.jobs.len(), 2, "so it is the version that makes the difference");
-}
-
-#[test]
-fn f22_newer_zone_data_that_move_nothing_change_nothing() {
-    let mut world = with_older_zone_data(0);
-    world.writes = 0;
-    world.restart();
-    assert_eq!(world.writes, 0);
-    world.run(NOON + DAY);
-    assert_eq!(world.jobs.len(), 2);
 }
 
 #[test]
