@@ -19,7 +19,7 @@ pub struct ScheduleArgs {
     /// One instant of the interval; its creation by default.
     #[arg(long, value_name = "RFC3339", help_heading = "Rule")]
     pub anchor: Option<String>,
-    /// Once, at this instant; of a new schedule, a past one is due at once.
+    /// Once, at this instant; a past one that the schedule has not gone through yet is due at once.
     #[arg(long, value_name = "RFC3339", conflicts_with_all = ["cron", "every"], help_heading = "Rule")]
     pub at: Option<String>,
     /// Once, at this local time in --tz.

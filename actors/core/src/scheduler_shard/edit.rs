@@ -18,7 +18,7 @@ use crate::machine::{Out, ReplyTo};
 use crate::name::Name;
 use crate::refusal::Refusal;
 use crate::row::Row;
-use crate::schedule::{EditKind, KeptOccurrence, PendingFate, ScheduleDefinition, ScheduleSpec};
+use crate::schedule::{EditKind, KeptOccurrence, PendingFate, Rule, ScheduleDefinition, ScheduleSpec};
 use crate::time::{Span, StoreTime};
 use std::sync::Arc;
 
@@ -50,6 +50,8 @@ impl SchedulerShard {
         }
         self.touch(step, place, |live, step| {
             live.edit(step, edit)?;
+            // A one-shot in the past is due.
+            live.settle(step);
             live.view()
         })
     }
@@ -116,13 +118,21 @@ fn dry_run(live: &Live, step: &Step<'_>, edit: Edit) -> Result<ScheduleReply, Re
     })
 }
 
+/// The instant of a one-shot.
+fn once_of(spec: &ScheduleSpec) -> Option<StoreTime> {
+    match spec.rule {
+        Rule::Once { at, .. } => Some(at),
+        Rule::Cron { .. } | Rule::Interval { .. } => None,
+    }
+}
+
 impl Live {
     fn edit(&mut self, step: &mut Step<'_>, edit: Edit) -> Result<(), Refusal> {
         let from = self.cursor.definition;
         if let Some(seen) = edit.if_match.filter(|seen| *seen != from) {
             return Err(refusals::version_differs(seen, from));
         }
-        let effective_at = step.now.store.max(self.cursor.nominal);
+        let effective_at = self.reign_begin(&edit.spec, step.now.store.max(self.cursor.nominal))?;
         let first = self.versions.values().next();
         let created_at = first.map_or(step.now.store, |first| first.definition.created_at);
         let definition = ScheduleDefinition {
@@ -141,6 +151,7 @@ impl Live {
         if dropped.is_some() && step.level.marks_drops() {
             self.make_room_to_drop(effective_at)?;
         }
+        self.begin_history_before(effective_at);
         self.end_reign(step, effective_at);
         if let Some(planned) = planned {
             self.decide_pending(step, planned, &new, edit.pending);
@@ -160,6 +171,48 @@ impl Live {
         }
         self.replan(step.now.store);
         Ok(())
+    }
+
+    /// When the reign of an edited rule begins: with the edit, or just before the past instant that a one-shot is given,
+    /// as at creation. Such an instant must lie behind all that has a fate, or would have been given one by now.
+    fn reign_begin(&self, spec: &ScheduleSpec, edited_at: StoreTime) -> Result<StoreTime, Refusal> {
+        let once = once_of(spec);
+        let is_new = once != self.current().and_then(|version| once_of(&version.definition.spec));
+        let Some(once) = once.filter(|once| *once <= edited_at && is_new) else {
+            return Ok(edited_at);
+        };
+        match self.is_unlived() || self.cursor.nominal < once {
+            true if self.asked_up_to(edited_at).is_none_or(|asked| asked < once) => Ok(once - Span(1)),
+            _ => Err(refusals::once_decided()),
+        }
+    }
+
+    /// The last instant, not after `to`, that the present rule asked for and that has no fate yet.
+    fn asked_up_to(&self, to: StoreTime) -> Option<StoreTime> {
+        if self.quarantined.is_some() {
+            return Some(to);
+        }
+        let kept = self.cursor.kept.map(|kept| kept.nominal).filter(|kept| *kept <= to);
+        let current = self.current();
+        let asked = current.and_then(|version| version.timetable.prev_raw(to + Span(1)));
+        kept.max(asked).filter(|asked| *asked > self.cursor.nominal)
+    }
+
+    /// Whether nothing of it has had a fate.
+    fn is_unlived(&self) -> bool {
+        let cursor = &self.cursor;
+        cursor.nominal == cursor.history_at && cursor.open.is_none() && cursor.fired == 0 && self.backlogs.is_empty()
+    }
+
+    /// The reign of a rule does not begin before history does: where nothing has happened, that begins earlier.
+    fn begin_history_before(&mut self, effective_at: StoreTime) {
+        if effective_at < self.cursor.nominal {
+            (self.cursor.nominal, self.cursor.history_at) = (effective_at, effective_at);
+            if let Some(version) = self.current() {
+                self.cursor.offset = version.timetable.offset_at(effective_at);
+            }
+            self.dirty = true;
+        }
     }
 
     /// What a pause, a quarantine or a used-up count hid belongs to the old version.

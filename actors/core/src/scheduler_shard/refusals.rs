@@ -87,6 +87,12 @@ pub(super) fn never_fires() -> Refusal {
     Refusal::new(RefusalKind::Invalid, "schedule_never_fires", detail, hint).at("schedule.rule")
 }
 
+pub(super) fn once_decided() -> Refusal {
+    let detail = "the instant lies in the past, where the schedule's occurrences have their fates already";
+    let hint = "run the schedule now instead, or name a later instant";
+    Refusal::new(RefusalKind::Invalid, "once_decided", detail, hint).at("schedule.rule.at")
+}
+
 pub(super) fn quarantined(reason: &str) -> Refusal {
     let detail = format!("the schedule is in quarantine: {reason}");
     let hint = "edit the schedule to replace its definition, resume it to try it again, or delete it";
