@@ -21,8 +21,10 @@ pub const CATCH_UP_CAP_MAX: u32 = 100_000;
 pub const CATCH_UP_RATE_DEFAULT: u32 = 50;
 /// Jobs that one backlog may release a second at most.
 pub const CATCH_UP_RATE_MAX: u32 = 10_000;
-/// Backlog rows of one schedule before they are merged.
+/// Backlogs of one schedule before the oldest is given up as skipped by the cap; the newest outage counts as one.
 pub const BACKLOG_SPANS_MAX: usize = 8;
+/// Backlog rows of one schedule: what edits dropped in the newest outage cuts it into so many more.
+pub const BACKLOG_ROWS_MAX: usize = BACKLOG_SPANS_MAX + EDIT_DROPS_MAX;
 /// Occurrences that one backlog step may release.
 pub const BACKLOG_PAGE: usize = 256;
 /// Occurrences that one backfill request may make.

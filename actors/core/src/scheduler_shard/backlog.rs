@@ -96,6 +96,7 @@ impl Live {
         to: StoreTime,
         (cap, rate): (u32, u32),
     ) {
+        let first = self.cursor.backlog_next;
         let begin = version.timetable.newest_begin(self.cursor.nominal, to, u64::from(cap));
         self.pass(step, version, FateKind::SkippedCap, begin);
         for dropped in self.dropped_up_to(version, to) {
@@ -107,13 +108,20 @@ impl Live {
         if UNBOUNDED.get() == Some(Unbounded::Backlogs) {
             return;
         }
-        while self.backlogs.values().filter(|backlog| backlog.is_misfire()).count() > BACKLOG_SPANS_MAX {
-            let oldest = self.backlogs.iter().find(|(_, backlog)| backlog.is_misfire());
-            let Some(number) = oldest.map(|(number, _)| *number) else {
-                break;
-            };
+        // However many pieces, an outage is caught up with as a whole: it gives up what is older, nothing of its own.
+        let is_new = self.backlogs.range(first..).next().is_some();
+        let older: Vec<u32> = self.misfires_before(first).collect();
+        let surplus = (older.len() + usize::from(is_new)).saturating_sub(BACKLOG_SPANS_MAX);
+        for number in older.into_iter().take(surplus) {
             self.close_backlog(step, number, FateKind::SkippedCap);
         }
+    }
+
+    fn misfires_before(&self, number: u32) -> impl Iterator<Item = u32> {
+        let older = self.backlogs.range(..number);
+        older
+            .filter(|(_, backlog)| backlog.is_misfire())
+            .map(|(number, _)| *number)
     }
 
     /// Cuts off what is missed between the cursor and `to`, if anything is.

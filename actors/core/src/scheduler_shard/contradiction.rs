@@ -3,7 +3,7 @@
 //! Owns: the part of an opening's self-audit that needs no rule. Must never: evaluate, or look at another
 //! schedule. All that `check.rs` asserts and rows alone decide is here. Next: `open.rs`, `audit.rs`.
 
-use crate::limits::{BACKLOG_SPANS_MAX, EDIT_DROPS_MAX, REQUESTS_KEPT_MAX};
+use crate::limits::{BACKLOG_ROWS_MAX, EDIT_DROPS_MAX, REQUESTS_KEPT_MAX};
 use crate::schedule::{BacklogRow, CursorRow};
 use crate::time::StoreTime;
 
@@ -26,7 +26,7 @@ pub(super) fn contradiction(cursor: &CursorRow, backlogs: &[BacklogRow]) -> Opti
         return Some("a backlog row of it contradicts itself");
     }
     let misfires = backlogs.iter().filter(|row| row.backfill.is_none()).count();
-    if misfires > BACKLOG_SPANS_MAX {
+    if misfires > BACKLOG_ROWS_MAX {
         return Some("it has more backlog rows than are ever made");
     }
     overlaps(cursor, backlogs).then_some("two of its rows decide the same stretch of time")

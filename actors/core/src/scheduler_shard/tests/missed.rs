@@ -3,8 +3,8 @@
 use super::world::*;
 use crate::fate::FateKind::*;
 use crate::job::FireCause;
-use crate::limits::BACKLOG_SPANS_MAX;
-use crate::schedule::{Exclusion, MisfirePolicy};
+use crate::limits::{BACKLOG_ROWS_MAX, BACKLOG_SPANS_MAX, EDIT_DROPS_MAX};
+use crate::schedule::{Exclusion, MisfirePolicy, PendingFate};
 use crate::time::Span;
 
 /// Down from 22:00 until 06:00:20.
@@ -145,13 +145,52 @@ pub(super) fn f24_backlogs_are_bounded() {
         "report",
         with(MisfirePolicy::All { cap: 100_000, rate: 1 }, cron("* * * * * *")),
     );
-    for outage in 1..=BACKLOG_SPANS_MAX as i64 + 4 {
+    for outage in 1..=BACKLOG_ROWS_MAX as i64 + 4 {
         world.down_until(NOON + outage * HOUR);
         world.run(NOON + outage * HOUR + 30);
         world.audited("report");
     }
     assert_eq!(world.backlogs().len(), BACKLOG_SPANS_MAX, "backlogs are merged");
     assert!(world.count("report", SkippedCap) > 0);
+}
+
+/// What edits dropped cuts an outage into pieces. At the bound of both, the newest outage gives up nothing of its own.
+#[test]
+fn f24_an_outage_that_drops_cut_is_caught_up_with_as_a_whole() {
+    let spec = || with(MisfirePolicy::All { cap: 100_000, rate: 1 }, cron("* * * * * *"));
+    let mut world = World::new(NOON);
+    world.create("report", spec());
+    for outage in 1..=BACKLOG_SPANS_MAX as i64 {
+        world.down_until(NOON + outage * HOUR);
+        world.run(NOON + outage * HOUR + 1);
+    }
+    let begin = NOON + BACKLOG_SPANS_MAX as i64 * HOUR;
+    world.run(begin + 10 * MINUTE);
+    for k in 0..EDIT_DROPS_MAX as i64 {
+        let mut once = once(begin + (12 + 2 * k) * MINUTE);
+        once.misfire = spec().misfire;
+        world.step(edit("report", once)).unwrap().unwrap();
+        let dropping = edit_with("report", spec(), (None, PendingFate::Drop, false));
+        world.step(dropping).unwrap().unwrap();
+    }
+    let before = world.count("report", SkippedCap);
+    world.down_until(begin + HOUR);
+    assert_eq!(world.backlogs().len(), BACKLOG_ROWS_MAX, "the edge of the bound");
+    let kept = world.backlogs()[BACKLOG_SPANS_MAX - 1..].iter().map(|row| row.to).max();
+    assert_eq!(kept, Some(at(begin + HOUR)));
+    let given_up = world.count("report", SkippedCap) - before;
+    world.restart();
+    world.audited("report");
+    world.run(begin + HOUR + 20 * MINUTE);
+    assert_eq!(world.count("report", WithdrawnEdit), EDIT_DROPS_MAX as u64);
+    let own = world.nominals("report");
+    let own = own
+        .iter()
+        .filter(|at| (begin + 10 * MINUTE + 1..=begin + HOUR).contains(at))
+        .count();
+    assert_eq!(own, 3_000 - EDIT_DROPS_MAX, "all of the newest outage");
+    assert!(given_up > 0, "the oldest is");
+    world.audited("report");
 }
 
 #[test]
