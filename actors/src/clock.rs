@@ -85,7 +85,13 @@ impl Clock for SystemClock {
     #[cfg(all(not(madsim), target_os = "linux"))]
     fn boot(&self) -> Option<BootTime> {
         let read = |path| std::fs::read_to_string(path).ok();
-        boot_time(&read("/proc/sys/kernel/random/boot_id")?, &read("/proc/uptime")?)
+        let own_time = std::fs::read_link("/proc/self/ns/time").ok();
+        if own_time.is_some_and(|space| space.as_os_str() != FIRST_TIME_SPACE)
+            || is_replaced(&read("/proc/self/mountinfo")?)
+        {
+            return None;
+        }
+        boot_time(&read(BOOT_ID)?, &read(UPTIME)?)
     }
 
     #[allow(clippy::disallowed_methods, reason = "this is the clock module")]
@@ -109,6 +115,22 @@ impl Clock for SystemClock {
             let _ = fine.wake_at(at).await;
         })
     }
+}
+
+#[cfg(all(not(madsim), target_os = "linux"))]
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+#[cfg(all(not(madsim), target_os = "linux"))]
+const UPTIME: &str = "/proc/uptime";
+/// The kernel's own name of the time that is the machine's. In another, a container has a boot time of its own.
+#[cfg(all(not(madsim), target_os = "linux"))]
+const FIRST_TIME_SPACE: &str = "time:[4026531834]";
+
+/// Whether something is mounted over the files of the boot, as LXCFS does: they tell the age of a container, which stands
+/// still while the container is stopped, beside the id of the machine's boot. Of the fields of a mount, the fifth is its place.
+#[cfg(all(not(madsim), target_os = "linux"))]
+fn is_replaced(mounts: &str) -> bool {
+    let mut places = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    places.any(|place| place == UPTIME || place == BOOT_ID)
 }
 
 /// From the system's files: the id of the boot, and seconds since it with two decimals, sleep included.
@@ -136,8 +158,26 @@ mod tests {
         for (id, uptime) in [("", "1.00 2.00"), (id, ""), (id, "1 2"), (id, "x.yz"), ("g", "1.00")] {
             assert_eq!(boot_time(id, uptime), None, "{id} {uptime}");
         }
+    }
+
+    #[test]
+    fn a_containers_own_uptime_is_not_the_machines() {
+        let own = "24 1 0:22 / /proc rw,relatime - proc proc rw\n";
+        let lxcfs =
+            "1204 1188 0:61 /proc/uptime /proc/uptime rw,nosuid,nodev,relatime - fuse.lxcfs lxcfs rw,allow_other\n";
+        assert!(!is_replaced(own));
+        assert!(is_replaced(&[own, lxcfs].concat()));
+        assert!(is_replaced(
+            "9 8 0:5 /x /proc/sys/kernel/random/boot_id ro - tmpfs tmpfs rw"
+        ));
+    }
+
+    #[test]
+    fn the_time_since_the_boot_goes_on() {
         let clock = SystemClock::new();
-        let (first, second) = (clock.boot().unwrap(), clock.boot().unwrap());
-        assert!(first.id == second.id && first.since <= second.since);
+        let (first, second) = (clock.boot(), clock.boot());
+        // In a container of its own time there is none.
+        assert_eq!(first.map(|boot| boot.id), second.map(|boot| boot.id));
+        assert!(first.map(|boot| boot.since) <= second.map(|boot| boot.since));
     }
 }

@@ -40,14 +40,39 @@ pub trait LineKeep: Send + Sync + 'static {
 /// States time: one per store.
 pub struct TimeKeeper {
     clock: Arc<dyn Clock>,
-    state: Mutex<StoreClock>,
+    state: Mutex<State>,
     kept: Option<Kept>,
+}
+
+struct State {
+    clock: StoreClock,
+    /// The line that stands, and how often one was drawn.
+    line: Option<Line>,
+    drawn: u64,
 }
 
 struct Kept {
     keep: Box<dyn LineKeep>,
-    /// The line kept last.
-    line: Mutex<Option<Line>>,
+    /// Of the line kept last. Readers may come here in another order than they drew lines: an older one is not kept
+    /// over a newer.
+    drawn: Mutex<u64>,
+}
+
+impl State {
+    fn new(clock: StoreClock) -> Mutex<State> {
+        let (line, drawn) = (clock.line(), 0);
+        Mutex::new(State { clock, line, drawn })
+    }
+
+    /// The line with its number.
+    fn line(&mut self) -> Option<(u64, Line)> {
+        let line = self.clock.line();
+        if line != self.line {
+            self.line = line;
+            self.drawn += 1;
+        }
+        line.map(|line| (self.drawn, line))
+    }
 }
 
 impl TimeKeeper {
@@ -55,7 +80,7 @@ impl TimeKeeper {
     pub fn new(clock: Arc<dyn Clock>, floor: StoreTime) -> TimeKeeper {
         TimeKeeper {
             clock,
-            state: Mutex::new(StoreClock::new(floor)),
+            state: State::new(StoreClock::new(floor)),
             kept: None,
         }
     }
@@ -63,11 +88,13 @@ impl TimeKeeper {
     /// The same, going on with the line that an earlier process of the same boot kept: a leap of the wall clock
     /// while none ran is doubt, like any other (F20). After a boot the wall clock is believed.
     pub fn keeping(clock: Arc<dyn Clock>, floor: StoreTime, keep: Box<dyn LineKeep>) -> TimeKeeper {
-        let line = keep.load().zip(clock.boot()).and_then(|(kept, boot)| {
+        // In this order a pause between the two readings hides a leap rather than feigning one.
+        let (mono, boot) = (clock.mono(), clock.boot());
+        let line = keep.load().zip(boot).and_then(|(kept, boot)| {
             let is_same = boot.id == kept.boot.id && boot.since >= kept.boot.since;
             is_same.then(|| Line {
                 wall: kept.wall + (boot.since - kept.boot.since),
-                mono: clock.mono(),
+                mono,
             })
         });
         let state = match line {
@@ -76,10 +103,10 @@ impl TimeKeeper {
         };
         TimeKeeper {
             clock,
-            state: Mutex::new(state),
+            state: State::new(state),
             kept: Some(Kept {
                 keep,
-                line: Mutex::new(line),
+                drawn: Mutex::new(0),
             }),
         }
     }
@@ -88,8 +115,8 @@ impl TimeKeeper {
     pub fn state(&self) -> Stated {
         let (reading, floor, line) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let reading = state.observe(self.clock.wall(), self.clock.mono());
-            (reading, state.floor(), state.line())
+            let reading = state.clock.observe(self.clock.wall(), self.clock.mono());
+            (reading, state.clock.floor(), state.line())
         };
         self.keep(line);
         if let Some(event) = reading.event {
@@ -102,15 +129,15 @@ impl TimeKeeper {
     }
 
     /// Keeps a line that was drawn anew: every few minutes at most, while the clock runs steadily.
-    fn keep(&self, line: Option<Line>) {
-        let Some((kept, line)) = self.kept.as_ref().zip(line) else {
+    fn keep(&self, line: Option<(u64, Line)>) {
+        let Some((kept, (drawn, line))) = self.kept.as_ref().zip(line) else {
             return;
         };
-        let mut last = kept.line.lock().unwrap_or_else(PoisonError::into_inner);
-        if *last == Some(line) {
+        let mut last = kept.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last >= drawn {
             return;
         }
-        *last = Some(line);
+        *last = drawn;
         // In this order a pause between the two readings hides a leap rather than feigning one.
         let Some(boot) = self.clock.boot() else { return };
         let since = boot.since - self.clock.mono().since(line.mono);
@@ -129,7 +156,12 @@ impl TimeKeeper {
     pub fn confirm(&self) -> bool {
         // What the clock shows by now is what is confirmed.
         self.state();
-        let was_in_doubt = self.state.lock().unwrap_or_else(PoisonError::into_inner).confirm();
+        let was_in_doubt = self
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clock
+            .confirm();
         self.state();
         was_in_doubt
     }
@@ -152,5 +184,66 @@ fn report(event: ClockEvent, floor: StoreTime) {
         ClockEvent::FloorLowered { from, .. } => {
             tracing::error!(from = from.0, to = floor.0, "store time was lowered to the wall clock");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_core::time::Span;
+
+    const NOON: StoreTime = StoreTime(1_795_000_000_000_000);
+    const DAY: Span = Span::from_secs(86_400);
+
+    /// Stands still, a day ahead of the line.
+    struct Ahead;
+
+    impl Clock for Ahead {
+        fn wall(&self) -> StoreTime {
+            NOON + DAY
+        }
+
+        fn mono(&self) -> Monotonic {
+            Monotonic(0)
+        }
+
+        fn boot(&self) -> Option<BootTime> {
+            Some(BOOT)
+        }
+    }
+
+    const BOOT: BootTime = BootTime {
+        id: 1,
+        since: Span::from_secs(1_000),
+    };
+
+    struct InMemory(Arc<Mutex<KeptLine>>);
+
+    impl LineKeep for InMemory {
+        fn load(&self) -> Option<KeptLine> {
+            Some(*self.0.lock().unwrap())
+        }
+
+        fn save(&self, line: &KeptLine) {
+            *self.0.lock().unwrap() = *line;
+        }
+    }
+
+    #[test]
+    fn f20_a_reader_that_comes_late_keeps_no_older_line_over_a_newer() {
+        let kept = KeptLine { boot: BOOT, wall: NOON };
+        let kept = Arc::new(Mutex::new(kept));
+        let keeper = TimeKeeper::keeping(Arc::new(Ahead), NOON, Box::new(InMemory(kept.clone())));
+        assert!(keeper.state().doubt);
+        // It read the clock in the doubt, and comes to keep its line when the doubt is settled.
+        let late = keeper.state.lock().unwrap().line();
+        assert!(keeper.confirm());
+        assert_eq!(kept.lock().unwrap().wall, NOON + DAY);
+        keeper.keep(late);
+        assert_eq!(
+            kept.lock().unwrap().wall,
+            NOON + DAY,
+            "a restart does not doubt what was confirmed"
+        );
     }
 }
