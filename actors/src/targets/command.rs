@@ -45,6 +45,7 @@ pub async fn run_command(
         environment: environment(target, attempt),
         directory: target.directory.as_deref(),
         grace: target.grace,
+        timeout: attempt.timeout,
     };
     match Supervised::start(&start, cancel) {
         Ok(run) => judge(run.finish(attempt, cancel).await),

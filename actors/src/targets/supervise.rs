@@ -134,7 +134,8 @@ pub fn supervise_main() -> ExitCode {
 /// What is asked for, from the arguments.
 struct Order {
     grace: Duration,
-    lease: Option<Duration>,
+    /// When the lease is over: it counts from the start of this process, and not from when the payload is in.
+    lease_end: Option<Instant>,
     program: OsString,
     args: Vec<OsString>,
 }
@@ -154,7 +155,7 @@ impl Order {
         }
         Some(Self {
             grace,
-            lease,
+            lease_end: lease.map(after),
             program: next()?,
             args: args.collect(),
         })
@@ -276,14 +277,17 @@ fn wait(
     events: &Receiver<Event>,
     held: &mut Option<(ChildStdin, Vec<u8>)>,
 ) -> Option<Ending> {
-    let mut lease_end = order.lease.map(after);
+    let mut lease_end = order.lease_end;
     let mut ending: Option<(Ending, Instant)> = None;
     loop {
         let deadline = ending.map(|(_, kill_at)| kill_at).or(lease_end);
         let why = match next_event(events, deadline) {
             Some(Event::Ended) => return ending.map(|(why, _)| why),
             Some(Event::Go) => {
-                if let Some(held) = held.take_if(|_| ending.is_none()) {
+                // A word that came late finds no lease any more.
+                if lease_end.is_none_or(|end| Instant::now() < end)
+                    && let Some(held) = held.take_if(|_| ending.is_none())
+                {
                     feed(held);
                 }
                 continue;

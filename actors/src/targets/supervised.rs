@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::future::pending;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub(super) struct Start<'a> {
     pub(super) directory: Option<&'a str>,
     /// Between TERM and KILL.
     pub(super) grace: Span,
+    /// Limit of the attempt; it counts from the start, as the lease does, and not from the hand-over of the payload.
+    pub(super) timeout: Span,
 }
 
 /// Why the program was told to stop.
@@ -71,8 +74,9 @@ pub(super) struct Supervised {
     reports: Lines<BufReader<ChildStdout>>,
     output: Option<ChildStderr>,
     grace: Duration,
+    time_out: BoxFuture<'static, ()>,
     lease_count: u64,
-    lease_left: Option<Span>,
+    lease_over: BoxFuture<'static, ()>,
     tail: OutputTail,
     group: Option<Group>,
     began: bool,
@@ -82,6 +86,8 @@ pub(super) struct Supervised {
 impl Supervised {
     pub(super) fn start(start: &Start<'_>, cancel: &CancelSignal) -> std::io::Result<Self> {
         let (lease_count, lease_left) = cancel.lease();
+        let time_out = alarm(start.timeout.to_std());
+        let lease_over = lease_left.map_or_else(never, |left| alarm(left.to_std()));
         let program = start
             .supervisor
             .map_or_else(this_program, |path| Ok(PathBuf::from(path)))?;
@@ -109,8 +115,9 @@ impl Supervised {
             reports,
             output,
             grace: start.grace.to_std(),
+            time_out,
             lease_count,
-            lease_left,
+            lease_over,
             tail: OutputTail::default(),
             group: None,
             began: false,
@@ -122,7 +129,7 @@ impl Supervised {
     pub(super) async fn finish(mut self, attempt: &AttemptContext, cancel: &CancelSignal) -> End {
         let (report, stop) = match self.hand_over(attempt, cancel).await {
             Some(stop) => (None, Some(stop)),
-            None => self.watch(attempt, cancel).await,
+            None => self.watch(cancel).await,
         };
         self.orders = None;
         if report.is_none() {
@@ -143,27 +150,33 @@ impl Supervised {
         }
     }
 
-    /// Writes the payload. A stop that comes meanwhile is answered: nothing has begun yet.
+    /// Writes the payload. A stop that comes meanwhile is answered: nothing has begun yet. Of an extension the supervisor
+    /// hears with the next: until then its own count is the shorter one.
     async fn hand_over(&mut self, attempt: &AttemptContext, cancel: &CancelSignal) -> Option<Stop> {
         let payload = &attempt.payload.bytes;
         let mut first = format!("payload {}\n", payload.len()).into_bytes();
         first.extend_from_slice(payload);
-        let orders = self.orders.as_mut()?;
-        tokio::select! {
-            biased;
-            // A supervisor that is gone takes no orders; its end is seen on the reports.
-            _ = orders.write_all(&first) => None,
-            reason = cancel.stopped() => Some(Stop::Asked(reason)),
-            () = alarm(attempt.timeout.to_std()) => Some(Stop::TimedOut),
+        let mut writing = pin!(self.orders.as_mut()?.write_all(&first));
+        loop {
+            tokio::select! {
+                biased;
+                // A supervisor that is gone takes no orders; its end is seen on the reports.
+                _ = &mut writing => return None,
+                reason = cancel.stopped() => return Some(Stop::Asked(reason)),
+                () = &mut self.time_out => return Some(Stop::TimedOut),
+                () = &mut self.lease_over => return Some(Stop::LeaseOver),
+                (count, left) = cancel.lease_extended(self.lease_count) => {
+                    self.lease_count = count;
+                    self.lease_over = alarm(left.to_std());
+                }
+            }
         }
     }
 
     /// Relays orders and output until the supervisor's last report; `None` if it ended without one, or is too late
     /// with its own KILL.
-    async fn watch(&mut self, attempt: &AttemptContext, cancel: &CancelSignal) -> (Option<Report>, Option<Stop>) {
+    async fn watch(&mut self, cancel: &CancelSignal) -> (Option<Report>, Option<Stop>) {
         let mut stop = None;
-        let mut time_out = alarm(attempt.timeout.to_std());
-        let mut lease_over = self.lease_left.map_or_else(never, |left| alarm(left.to_std()));
         let mut late = never();
         let mut chunk = [0_u8; 8192];
         loop {
@@ -177,11 +190,11 @@ impl Supervised {
                     ended => return (ended, stop),
                 },
                 reason = cancel.stopped(), if stop.is_none() => Stop::Asked(reason),
-                () = &mut time_out, if stop.is_none() => Stop::TimedOut,
-                () = &mut lease_over, if stop.is_none() => Stop::LeaseOver,
+                () = &mut self.time_out, if stop.is_none() => Stop::TimedOut,
+                () = &mut self.lease_over, if stop.is_none() => Stop::LeaseOver,
                 (count, left) = cancel.lease_extended(self.lease_count) => {
                     self.lease_count = count;
-                    lease_over = alarm(left.to_std());
+                    self.lease_over = alarm(left.to_std());
                     self.order(format!("lease {}\n", left.as_millis()).as_bytes()).await;
                     continue;
                 }
@@ -287,13 +300,28 @@ async fn read_some(output: &mut Option<ChildStderr>, chunk: &mut [u8]) -> Option
     }
 }
 
-/// Comes once, after this long.
+/// Comes once, after this long from now on, however late it is first looked at.
 fn alarm(after: Duration) -> BoxFuture<'static, ()> {
+    let over = timeout(after, pending::<()>());
     Box::pin(async move {
-        timeout(after, pending::<()>()).await.ok();
+        over.await.ok();
     })
 }
 
 fn never() -> BoxFuture<'static, ()> {
     Box::pin(pending())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[tokio::test]
+    async fn an_alarm_counts_from_when_it_is_set() {
+        let after = Duration::from_millis(20);
+        let first = alarm(after);
+        alarm(after).await;
+        assert!(first.now_or_never().is_some(), "nobody has looked at it so far");
+    }
 }

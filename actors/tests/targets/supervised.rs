@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use fencepost::targets::{CancelSignal, SUPERVISE};
+use fencepost::targets::{CancelSignal, HandlerRegistry, SUPERVISE, TargetRunner, TargetsConfig, attempt_signal};
 use fencepost_core::job::Verdict;
 use fencepost_core::target::Target;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -210,6 +210,46 @@ fn nothing_begins_without_the_word() {
         ("started".to_owned(), "exited".to_owned())
     );
     assert!(begun.exists());
+}
+
+/// A supervisor that takes no payload holds an attempt no longer than its lease.
+#[tokio::test]
+async fn a_lease_that_ends_before_the_payload_is_taken_ends_the_attempt() {
+    let runner = TargetRunner::new(
+        TargetsConfig {
+            // It reads nothing, whatever it is told.
+            supervisor: Some("/usr/bin/yes".into()),
+            ..TargetsConfig::for_dev()
+        },
+        HandlerRegistry::default(),
+    );
+    let (_control, cancel) = attempt_signal(Some(fencepost_core::time::Span::from_millis(50)));
+    let mut attempt = attempt(Target::Command(sh("true")));
+    attempt.timeout = fencepost_core::time::Span::from_secs(3_600);
+    // More than a pipe holds.
+    attempt.payload.bytes = vec![b' '; 400_000].into();
+    let outcome = runner.run(attempt, cancel).await;
+    assert!(outcome.error.unwrap().starts_with("command_lease_over: "));
+}
+
+/// The lease counts from the start of the supervisor: a payload that takes longer to come gets no second one.
+#[test]
+fn a_payload_that_comes_after_the_lease_begins_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let mut late = Spoken::start(
+        &["30000", "100", "--", "touch", begun.to_str().unwrap()],
+        b"payload 3\n",
+    );
+    // Another lease of the same length that began later is over.
+    let mut other = Spoken::start(&["30000", "100", "--", "sleep", "90"], b"payload 0\ngo\n");
+    assert_eq!(other.report(), "started");
+    // On a machine that is slow enough even its word comes too late.
+    assert!(["lease-over", "not-started"].contains(&other.report().as_str()));
+    late.order(b"abcgo\n");
+    assert_eq!(late.report(), "started");
+    assert_eq!(late.report(), "not-started");
+    assert!(!begun.exists());
 }
 
 #[test]
