@@ -94,9 +94,10 @@ impl Elapsed {
         });
     }
 
-    /// Where to file a wait of this length that begins now.
+    /// Where to file a wait of this length that begins now. Never sooner than by the store's clock: an owner that comes
+    /// after this one knows nothing of the difference, and must not be early.
     pub(super) fn end_of(&self, now: Now, length: Span, id: JobId) -> StoreTime {
-        let end = moved(now.store + length, self.behind);
+        let end = moved(now.store + length, self.behind.max(0));
         match self.walk.filter(|walk| walk.is_to_move((end, id), length)) {
             Some(walk) => moved(end, walk.by),
             None => end,
@@ -189,7 +190,7 @@ impl LeaseManager {
         };
         let at = match walk.which {
             Which::NotPassed => moved(row.at, -walk.by),
-            Which::BegunBefore(_) => moved(now.store + left, self.elapsed.behind),
+            Which::BegunBefore(_) => moved(now.store + left, self.elapsed.behind.max(0)),
         };
         self.delete_wait_row(key, out);
         job.version += 1;

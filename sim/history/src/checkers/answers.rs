@@ -14,6 +14,8 @@ const ALSO: &[(&str, u16, &str)] = &[
     // Counted against what the planner knew.
     ("op:schedule", 400, "schedule_never_fires"),
     ("op:edit", 400, "schedule_never_fires"),
+    ("op:edit", 400, "once_decided"),
+    ("op:edit-preview", 400, "once_decided"),
     ("op:edit-preview", 400, "schedule_never_fires"),
     ("op:edit", 412, "version_differs"),
     ("op:edit-preview", 412, "version_differs"),
