@@ -104,10 +104,14 @@ impl Elapsed {
         }
     }
 
-    /// Store time as it would be for the row of a wait of a length, had nobody set it.
+    /// Store time as it would be for the row of a wait of a length, had nobody set it. A difference that no walk makes up
+    /// for makes a wait longer and never shorter: whoever filed the row may not have had it.
     fn time_of(&self, key: WaitKey, length: Span, now: Now) -> StoreTime {
         let walk = self.walk.filter(|walk| walk.is_to_move(key, length));
-        moved(now.store, self.behind.saturating_add(walk.map_or(0, |walk| walk.by)))
+        moved(
+            now.store,
+            self.behind.min(0).saturating_add(walk.map_or(0, |walk| walk.by)),
+        )
     }
 
     /// When the wait of a row ends, if it is one of a length: never later than its whole length from now.

@@ -181,7 +181,8 @@ impl Live {
         let Some(once) = once.filter(|once| *once <= edited_at && is_new) else {
             return Ok(edited_at);
         };
-        match self.is_unlived() || self.cursor.nominal < once {
+        let is_open = self.cursor.paused_at.is_none() && (self.is_unlived() || self.cursor.nominal < once);
+        match is_open {
             true if self.asked_up_to(edited_at).is_none_or(|asked| asked < once) => Ok(once - Span(1)),
             _ => Err(refusals::once_decided()),
         }

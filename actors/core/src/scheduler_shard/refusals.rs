@@ -88,8 +88,9 @@ pub(super) fn never_fires() -> Refusal {
 }
 
 pub(super) fn once_decided() -> Refusal {
-    let detail = "the instant lies in the past, where the schedule's occurrences have their fates already";
-    let hint = "run the schedule now instead, or name a later instant";
+    let detail =
+        "the instant lies in the past, and the schedule is paused or its occurrences there have their fates already";
+    let hint = "run the schedule now instead, name a later instant, or resume it first";
     Refusal::new(RefusalKind::Invalid, "once_decided", detail, hint).at("schedule.rule.at")
 }
 

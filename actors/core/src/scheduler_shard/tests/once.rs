@@ -112,13 +112,13 @@ fn f25_an_edit_that_leaves_the_instant_as_it_is_fires_nothing() {
 }
 
 #[test]
-fn f25_a_past_instant_given_in_a_pause_is_paused() {
+fn f25_a_past_instant_is_refused_in_a_pause() {
     let mut world = pending_one();
     world.step(pause("it")).unwrap().unwrap();
-    view(edit_to(&mut world, once(NOON - HOUR), PendingFate::Retime));
+    let refused = edit_to(&mut world, once(NOON - HOUR), PendingFate::Retime).unwrap_err();
+    assert_eq!(refused.code, "once_decided");
     world.step(resume("it")).unwrap().unwrap();
-    world.run(LATER + HOUR);
-    assert!(world.jobs.is_empty());
-    assert_eq!(world.count("it", Paused), 1);
+    view(edit_to(&mut world, once(NOON - HOUR), PendingFate::Retime));
+    assert_eq!(world.nominals("it"), [NOON - HOUR]);
     world.audited("it");
 }
