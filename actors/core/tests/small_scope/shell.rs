@@ -195,6 +195,39 @@ impl World {
         Ok(())
     }
 
+    fn answer_load(&mut self, epoch: Epoch, load: LeaseEffect) -> Result<(), String> {
+        match load {
+            LeaseEffect::LoadReady { class, .. } => {
+                let rows = self.ready_rows();
+                let (end, horizon) = (true, None);
+                self.hear(
+                    epoch,
+                    LeaseInput::ReadyLoaded {
+                        class,
+                        rows,
+                        end,
+                        horizon,
+                    },
+                )?;
+            }
+            LeaseEffect::LoadWait { .. } => {
+                let rows = self.wait_rows();
+                let (end, horizon) = (true, None);
+                self.hear(epoch, LeaseInput::WaitLoaded { rows, end, horizon })?;
+            }
+            LeaseEffect::LoadMoved { .. } => {
+                let rows = self.wait_rows();
+                self.hear(epoch, LeaseInput::MovedPage { rows, next: None })?;
+            }
+            LeaseEffect::LoadSweep { .. } => {
+                let rows = self.swept_rows();
+                self.hear(epoch, LeaseInput::SweepPage { rows, next: None })?;
+            }
+            other => return Err(format!("not a load: {other:?}")),
+        }
+        Ok(())
+    }
+
     fn release_one(&mut self, epoch: Epoch, effect: LeaseEffect) -> Result<(), String> {
         let from = ShardOwner {
             shard: ShardId(0),
@@ -235,32 +268,10 @@ impl World {
             LeaseEffect::SendBegun { worker, id, token } => self.send(&worker, WorkerInput::Begun { id, token }),
             LeaseEffect::SendRecorded { worker, items } => self.send(&worker, WorkerInput::Recorded { from, items }),
             LeaseEffect::SendReconcile { worker, items } => self.send(&worker, WorkerInput::Reconcile { from, items }),
-            LeaseEffect::LoadReady { class, .. } => {
-                let rows = self.ready_rows();
-                let (end, horizon) = (true, None);
-                self.hear(
-                    epoch,
-                    LeaseInput::ReadyLoaded {
-                        class,
-                        rows,
-                        end,
-                        horizon,
-                    },
-                )?;
-            }
-            LeaseEffect::LoadWait { .. } => {
-                let rows = self.wait_rows();
-                let (end, horizon) = (true, None);
-                self.hear(epoch, LeaseInput::WaitLoaded { rows, end, horizon })?;
-            }
-            LeaseEffect::LoadMoved { .. } => {
-                let rows = self.wait_rows();
-                self.hear(epoch, LeaseInput::MovedPage { rows, next: None })?;
-            }
-            LeaseEffect::LoadSweep { .. } => {
-                let rows = self.swept_rows();
-                self.hear(epoch, LeaseInput::SweepPage { rows, next: None })?;
-            }
+            load @ (LeaseEffect::LoadReady { .. }
+            | LeaseEffect::LoadWait { .. }
+            | LeaseEffect::LoadMoved { .. }
+            | LeaseEffect::LoadSweep { .. }) => self.answer_load(epoch, load)?,
             LeaseEffect::JobRepaired { what, .. } => return Err(format!("a job had to be mended: {what}")),
             LeaseEffect::JobRejected { reason, .. } => return Err(format!("a job was rejected: {reason}")),
             LeaseEffect::Reply(..)
