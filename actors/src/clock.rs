@@ -125,8 +125,9 @@ const UPTIME: &str = "/proc/uptime";
 #[cfg(all(not(madsim), target_os = "linux"))]
 const FIRST_TIME_SPACE: &str = "time:[4026531834]";
 
-/// Whether something is mounted over the files of the boot, as LXCFS does: they tell the age of a container, which stands
-/// still while the container is stopped, beside the id of the machine's boot. Of the fields of a mount, the fifth is its place.
+/// Whether something is mounted over the files of the boot, as LXCFS does: they tell the age of a container, which
+/// stands still while the container is stopped, beside the id of the machine's boot. Of the fields of a mount, the
+/// fifth is its place.
 #[cfg(all(not(madsim), target_os = "linux"))]
 fn is_replaced(mounts: &str) -> bool {
     let mut places = mounts.lines().filter_map(|line| line.split(' ').nth(4));

@@ -1,7 +1,7 @@
 //! The bug that the simulator plants in the machines, to prove that its checkers find it.
 //!
-//! Owns: the switch. This module and every use of it exist only under `cfg(madsim)`. Must never: be on unless a run asks
-//! for it by name. Next: `planted.rs` of the package `fencepost`, `lease_manager/outcomes.rs`.
+//! Owns: the switch. This module and every use of it exist only under `cfg(madsim)`. Must never: be on unless a run
+//! asks for it by name. Next: `planted.rs` of the package `fencepost`, `lease_manager/outcomes.rs`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

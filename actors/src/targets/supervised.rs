@@ -150,8 +150,8 @@ impl Supervised {
         }
     }
 
-    /// Writes the payload. A stop that comes meanwhile is answered: nothing has begun yet. Of an extension the supervisor
-    /// hears with the next: until then its own count is the shorter one.
+    /// Writes the payload. A stop that comes meanwhile is answered: nothing has begun yet. Of an extension the
+    /// supervisor hears with the next: until then its own count is the shorter one.
     async fn hand_over(&mut self, attempt: &AttemptContext, cancel: &CancelSignal) -> Option<Stop> {
         let payload = &attempt.payload.bytes;
         let mut first = format!("payload {}\n", payload.len()).into_bytes();

@@ -1,7 +1,8 @@
 //! Claims over HTTP and the shards of other nodes: owners and a desk in one process, over real sockets.
 //!
 //! Owns: that a claim takes jobs of every shard wherever it is, that its attempts follow a shard to its next owner,
-//! that no grant goes to nobody, and what an owner that follows another knows. Next: `../../src/desk/`, `../../src/cluster/`, `../process/workers.rs`.
+//! that no grant goes to nobody, and what an owner that follows another knows. Next: `../../src/desk/`,
+//! `../../src/cluster/`, `../process/workers.rs`.
 
 use super::pair::{CELL, Listening, facts, listen, parts};
 use super::*;

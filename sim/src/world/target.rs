@@ -1,7 +1,7 @@
 //! The target: a real HTTP server on a machine of its own, with a ledger outside all nodes.
 //!
-//! Owns: effects, applied once per key (`/key`), under the highest token after sealing (`/token`), or each time (`/neither`);
-//! and how it misbehaves. Must never: tell the product anything but HTTP. Next: `clients.rs`.
+//! Owns: effects, applied once per key (`/key`), under the highest token after sealing (`/token`), or each time
+//! (`/neither`); and how it misbehaves. Must never: tell the product anything but HTTP. Next: `clients.rs`.
 
 use super::{TARGET_IP, TARGET_PORT, World};
 use crate::runtime::{Stream, sleep_here};

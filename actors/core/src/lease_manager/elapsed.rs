@@ -1,9 +1,11 @@
 //! Waits of a length in a range that is ordered by store time, when the store's clock is set (PROTOCOL F20 b).
 //!
-//! A wait row says when its wait ends by the store's clock, and the range is loaded in that order. So its order is wrong,
-//! and what is left of a wait is, once the clock was set back or a leap of it was believed. While an owner lives it knows
-//! by how much: store time is compared with the monotonic clock at each step. New rows are written, and loaded ones read,
-//! with that difference; when it is more than a minute, a walk moves the rows of all waits that began before (docs/decisions/0038).
+//! A wait row says when its wait ends by the store's clock, and the range is loaded in that order. So its order is
+//! wrong, and what is left of a wait is, once the clock was set back or a leap of it was believed. While an owner
+//! lives it knows by how much: store time is compared with the monotonic clock at each step. New rows are written,
+//! and loaded ones read, with that difference; when it is more than a minute, a walk moves the rows of all waits that
+//! began before (docs/decisions/0038).
+//!
 //! Owns: the difference, and which rows the walk has moved. Must never: hold anything per job, or move a row twice.
 //! Next: `waiting.rs`, `loads.rs`.
 
@@ -104,8 +106,8 @@ impl Elapsed {
         }
     }
 
-    /// Store time as it would be for the row of a wait of a length, had nobody set it. A difference that no walk makes up
-    /// for makes a wait longer and never shorter: whoever filed the row may not have had it.
+    /// Store time as it would be for the row of a wait of a length, had nobody set it. A difference that no walk
+    /// makes up for makes a wait longer and never shorter: whoever filed the row may not have had it.
     fn time_of(&self, key: WaitKey, length: Span, now: Now) -> StoreTime {
         let walk = self.walk.filter(|walk| walk.is_to_move(key, length));
         moved(

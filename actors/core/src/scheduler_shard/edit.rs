@@ -173,8 +173,9 @@ impl Live {
         Ok(())
     }
 
-    /// When the reign of an edited rule begins: with the edit, or just before the past instant that a one-shot is given,
-    /// as at creation. Such an instant must lie behind all that has a fate, or would have been given one by now.
+    /// When the reign of an edited rule begins: with the edit, or just before the past instant that a one-shot is
+    /// given, as at creation. Such an instant must lie behind all that has a fate, or would have been given one by
+    /// now.
     fn reign_begin(&self, spec: &ScheduleSpec, edited_at: StoreTime) -> Result<StoreTime, Refusal> {
         let once = once_of(spec);
         let is_new = once != self.current().and_then(|version| once_of(&version.definition.spec));

@@ -41,8 +41,8 @@ impl Live {
         self.cursor_moved(step);
     }
 
-    /// Withdraws the occurrences up to `to`, whose local times clocks have shown before. A kept fire among them goes with
-    /// them, with a fate of its own: the line moves forward only.
+    /// Withdraws the occurrences up to `to`, whose local times clocks have shown before. A kept fire among them goes
+    /// with them, with a fate of its own: the line moves forward only.
     fn withdraw_shown(&mut self, step: &mut Step<'_>, table: &Timetable, to: StoreTime) {
         let (kind, number) = (FateKind::WithdrawnEdit, self.cursor.definition);
         let kept = self.cursor.kept.filter(|kept| kept.nominal <= to);
@@ -58,8 +58,8 @@ impl Live {
         self.cursor_moved(step);
     }
 
-    /// Under newer zone data the same local time of a fixed-time rule is at another instant (F22); what was
-    /// dropped is meant by its local time. A mark that comes upon another is one with it; one that comes upon a kept fire
+    /// Under newer zone data the same local time of a fixed-time rule is at another instant (F22); what was dropped
+    /// is meant by its local time. A mark that comes upon another is one with it; one that comes upon a kept fire
     /// goes: what is kept is meant by its instant, and a person asked for it (docs/decisions/0035).
     fn move_dropped(&mut self, table: &Timetable) {
         let reached = self.cursor.nominal;

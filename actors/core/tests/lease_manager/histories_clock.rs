@@ -1,4 +1,5 @@
-//! Waits of a length beyond the window when the store's clock is set (F20 b). Next: `histories_outcomes.rs`, for those in it.
+//! Waits of a length beyond the window when the store's clock is set (F20 b). Next: `histories_outcomes.rs`, for
+//! those in it.
 
 use crate::support::lease_harness::{Leases, START};
 use crate::support::make::{item, item_due, job_id, spec, succeeded, worker};

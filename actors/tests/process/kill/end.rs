@@ -40,7 +40,8 @@ pub fn settle(api: &mut Logged) {
     }
 }
 
-/// Jobs that have not ended. A page may be empty and still have a next one: the filter looks at a bounded number of rows.
+/// Jobs that have not ended. A page may be empty and still have a next one: the filter looks at a bounded number of
+/// rows.
 fn unfinished(api: &mut Logged) -> usize {
     read_pages(api, "/v1/jobs?state=waiting,ready,running,uncertain&limit=1000")
 }

@@ -99,7 +99,8 @@ fn f22_newer_zone_data_move_a_dropped_instant_with_its_local_time() {
     world.audited("it");
 }
 
-/// By the data of then 09:00 in Berlin was 07:00 and is dropped, and 10:00 was 08:00 and is kept. By the newer data 09:00 is 08:00.
+/// By the data of then 09:00 in Berlin was 07:00 and is dropped, and 10:00 was 08:00 and is kept. By the newer data
+/// 09:00 is 08:00.
 #[test]
 fn f22_a_dropped_instant_that_newer_zone_data_move_upon_a_kept_one_gives_way() {
     let nine = NOON - 4 * HOUR + DAY;
@@ -147,7 +148,8 @@ fn f22_a_kept_fire_in_the_hour_that_is_shown_again_has_a_fate() {
     for (minute, withdrawn) in [(10, 4), (25, 3), (40, 4)] {
         let mut world = World::new(NOON - 12 * HOUR);
         world.create("it", berlin(&format!("0,{minute} 9-10 * * *")));
-        // 10:00 has fired; what comes at 10:10, 10:25 or 10:40 is kept, of the rule before; the new one asks for 10:25, too.
+        // 10:00 has fired; what comes at 10:10, 10:25 or 10:40 is kept, of the rule before; the new one asks for
+        // 10:25, too.
         world.run(ten);
         edit_to(&mut world, berlin("5,25,45 8-17 * * *"), PendingFate::Keep);
         let before = world.jobs.len();
