@@ -1,7 +1,7 @@
 //! P8: nothing starts before it is due, by store time; by true time too while no clock lies.
 
 use super::{Evidence, Verdict};
-use crate::seen::Seen;
+use crate::seen::{Call, Seen};
 use fencepost_core::job::{AttemptRecord, Job, Origin};
 use fencepost_core::row::Row;
 use std::collections::BTreeMap;
@@ -52,12 +52,18 @@ fn was_due(seen: &Seen, job: &Job, attempt: &AttemptRecord) -> bool {
 
 /// A delay is elapsed time: it ends while store time stands, and what came twice was waited out twice (F20 b). Of a
 /// job that is over only its instants tell a delay from an instant: it was due after it was made. The time of a grant
-/// is the last one stated, which may be older than the wait's end; the calls are judged by the run's own time.
+/// is the last one stated, which may be older than the wait's end; the calls are judged by the run's own time. Where
+/// words are late, or a node froze, nothing bounds that age: there the attempt's call counts, as far as clocks lie.
 fn was_waited_out(evidence: &Evidence<'_>, job: &Job, attempt: &AttemptRecord) -> bool {
     let is_asked_for = matches!(job.origin, Origin::Request { .. }) && job.due_at > job.created_at;
     let (made, granted) = (job.created_at.0, attempt.granted_at.0);
     let passed = granted + STATED_AGO_MAX + evidence.seen.passed_unstated(made, granted);
-    is_asked_for && passed >= job.due_at.0
+    let is_called_early = |call: &Call| {
+        let at = evidence.setting.starts_at + call.at.cast_signed();
+        call.token == attempt.token.to_string() && at + evidence.setting.lies_max < job.due_at.0
+    };
+    let may_be_older = evidence.setting.words_are_late && !evidence.seen.calls.iter().any(is_called_early);
+    is_asked_for && (passed >= job.due_at.0 || may_be_older)
 }
 
 /// In a run where store time came twice: attempts that may not start before their own due time all the same.
