@@ -1,6 +1,6 @@
 //! P4: no attempt starts after the answer "cancelled".
 
-use super::{Evidence, Verdict};
+use super::{Evidence, Subject, Verdict};
 use fencepost_core::job::JobState;
 
 /// A call that left before the answer may still be on its way.
@@ -12,16 +12,18 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
         let state = evidence.job(cancel.job).map(|job| job.state);
         let key = cancel.job.to_string();
         if cancel.result == "cancelled" {
-            verdict.expect(state == Some(JobState::Cancelled), || {
-                format!("{key} was cancelled and ended as {state:?}")
+            verdict.expect_of(state == Some(JobState::Cancelled), || {
+                let about = Subject::job(cancel.job).at(cancel.at);
+                (about, format!("{key} was cancelled and ended as {state:?}"))
             });
             let late = evidence
                 .seen
                 .calls
                 .iter()
                 .find(|call| call.key == key && call.at > cancel.at + ON_THE_WAY);
-            verdict.expect(late.is_none(), || {
-                format!("{key} was called after it was cancelled: {late:?}")
+            verdict.expect_of(late.is_none(), || {
+                let about = late.map_or_else(Subject::default, Subject::call);
+                (about, format!("{key} was called after it was cancelled: {late:?}"))
             });
         } else {
             let is_ended = state.is_some_and(|state| state.is_finished() || state == JobState::Uncertain);

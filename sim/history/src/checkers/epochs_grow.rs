@@ -1,6 +1,6 @@
 //! P4: what the store accepts is one owner's per epoch, epochs and numbers only grow.
 
-use super::{Evidence, Verdict};
+use super::{Evidence, Subject, Verdict};
 use crate::seen::Accepted;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,10 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
         let holds = before.is_none_or(|(epoch, number, holder)| {
             commit.epoch > epoch || (commit.epoch == epoch && commit.number > number && commit.holder == holder)
         });
-        verdict.expect(holds, || format!("{commit:?} was accepted after {before:?}"));
+        verdict.expect_of(holds, || {
+            let about = Subject::default().at(commit.told_at);
+            (about, format!("{commit:?} was accepted after {before:?}"))
+        });
     }
 }
 

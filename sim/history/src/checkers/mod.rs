@@ -16,9 +16,13 @@ mod no_double_effect;
 mod no_double_fire;
 mod no_missed_fire;
 mod settles;
+mod subject;
+mod windows;
 
 pub use never_early::judged_beside;
 pub use settles::unmet;
+pub use subject::Subject;
+pub use windows::{Window, windows};
 
 use crate::seen::Seen;
 use crate::setting::Setting;
@@ -46,6 +50,8 @@ pub struct Verdict {
     pub evaluations: u64,
     /// What is wrong.
     pub violations: Vec<String>,
+    /// What a violation is about, by its number, where its checker says so.
+    pub subjects: BTreeMap<usize, Subject>,
 }
 
 type Check = fn(&Evidence<'_>, &mut Verdict);
@@ -83,12 +89,20 @@ pub const NAMES: &[&str] = &[
 /// Checkers that have something to judge only in some runs.
 const SOMETIMES: &[&str] = &["cancel_holds"];
 
+/// What is wrong with a checker that had nothing to judge.
+pub const JUDGED_NOTHING: &str = "it judged nothing";
+
+/// Names of all checkers, those that name the cause before those that add up.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CHECKERS.iter().map(|(name, _)| *name)
+}
+
 /// Judges a run by every checker.
 pub fn judge(evidence: &Evidence<'_>) -> BTreeMap<&'static str, Verdict> {
     let mut verdicts = judge_by(evidence, &["all"]);
     for (name, verdict) in &mut verdicts {
         if verdict.evaluations == 0 && !SOMETIMES.contains(name) {
-            verdict.violations.push("it judged nothing".to_owned());
+            verdict.violations.push(JUDGED_NOTHING.to_owned());
         }
     }
     verdicts
@@ -112,6 +126,19 @@ impl Verdict {
         self.evaluations += 1;
         if !holds {
             self.violations.push(what());
+        }
+    }
+
+    /// Judges one thing and says what it is about, so that a report can show the place.
+    pub fn expect_of(&mut self, holds: bool, what: impl FnOnce() -> (Subject, String)) {
+        let mut subject = None;
+        self.expect(holds, || {
+            let (about, text) = what();
+            subject = Some(about);
+            text
+        });
+        if let Some(about) = subject {
+            self.subjects.insert(self.violations.len() - 1, about);
         }
     }
 }

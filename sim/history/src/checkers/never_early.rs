@@ -1,6 +1,6 @@
 //! P8: nothing starts before it is due, by store time; by true time too while no clock lies.
 
-use super::{Evidence, Verdict};
+use super::{Evidence, Subject, Verdict};
 use crate::seen::{Call, Seen};
 use fencepost_core::job::{AttemptRecord, Job, Origin};
 use fencepost_core::row::Row;
@@ -23,11 +23,10 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
             let is_due = attempt.granted_at >= job.due_at
                 || was_due(evidence.seen, job, attempt)
                 || was_waited_out(evidence, job, attempt);
-            verdict.expect(is_due, || {
-                format!(
-                    "{} granted at {}, due at {}",
-                    job.id, attempt.granted_at.0, job.due_at.0
-                )
+            verdict.expect_of(is_due, || {
+                let about = Subject::job(job.id).with_token(attempt.token);
+                let (granted, due) = (attempt.granted_at.0, job.due_at.0);
+                (about, format!("{} granted at {granted}, due at {due}", job.id))
             });
         }
     }
@@ -37,7 +36,10 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
     for call in &evidence.seen.calls {
         let at = evidence.setting.starts_at + call.at.cast_signed();
         if let Some(due) = due.get(&call.key) {
-            verdict.expect(at >= *due, || format!("{} called {} us early", call.intent, due - at));
+            verdict.expect_of(at >= *due, || {
+                let early = due - at;
+                (Subject::call(call), format!("{} called {early} us early", call.intent))
+            });
         }
     }
 }

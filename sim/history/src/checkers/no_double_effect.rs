@@ -1,7 +1,7 @@
 //! P5: at most one effect per wish at a target that honours keys, or tokens with sealing; at one that honours
 //! neither, for a job that is delivered at most once; a wish has one key; a later attempt carries a greater token.
 
-use super::{Evidence, Verdict};
+use super::{Evidence, Subject, Verdict};
 use crate::seen::{Call, Honours};
 use fencepost_core::ids::JobId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +18,19 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
         wishes.entry(wish).or_default().push(call);
     }
     for (intent, calls) in wishes {
-        let applied = calls.iter().filter(|call| call.applied).count();
+        let applied: Vec<&&Call> = calls.iter().filter(|call| call.applied).collect();
         let may_repeat = calls.iter().any(|call| may_repeat(evidence, call));
-        verdict.expect(applied <= 1 || may_repeat, || {
-            format!("{intent} was applied {applied} times")
+        verdict.expect_of(applied.len() <= 1 || may_repeat, || {
+            let again = applied.get(1).map_or_else(Subject::default, |call| Subject::call(call));
+            (again, format!("{intent} was applied {} times", applied.len()))
         });
         let keys: BTreeSet<&str> = calls.iter().map(|call| call.key.as_str()).collect();
-        verdict.expect(keys.len() == 1, || {
-            format!("{intent} came under several keys: {keys:?}")
+        verdict.expect_of(keys.len() == 1, || {
+            let other = calls
+                .iter()
+                .find(|call| calls.first().is_some_and(|first| first.key != call.key));
+            let about = other.map_or_else(Subject::default, |call| Subject::call(call));
+            (about, format!("{intent} came under several keys: {keys:?}"))
         });
         let names_job = |key: &&str| JobId::parse(key).is_some();
         verdict.expect(keys.iter().all(names_job), || {
@@ -58,8 +63,13 @@ fn check_tokens(intent: &str, calls: &[&Call], verdict: &mut Verdict) {
     let mut highest = "";
     for (attempt, tokens) in by_attempt {
         let lowest = tokens.first().copied().unwrap_or_default();
-        verdict.expect(tokens.len() == 1 && lowest > highest, || {
-            format!("{intent}: attempt {attempt} came with {tokens:?} after {highest}")
+        verdict.expect_of(tokens.len() == 1 && lowest > highest, || {
+            let first = calls.iter().find(|call| call.attempt == attempt);
+            let about = first.map_or_else(Subject::default, |call| Subject::call(call));
+            (
+                about,
+                format!("{intent}: attempt {attempt} came with {tokens:?} after {highest}"),
+            )
         });
         highest = tokens.last().copied().unwrap_or_default();
     }

@@ -5,7 +5,7 @@
 
 use super::lives::{Asked, Life, Tile, lives};
 use super::no_double_fire::reruns;
-use super::{Evidence, Verdict};
+use super::{Evidence, Subject, Verdict};
 use crate::spec::PlainSpec;
 use fencepost_core::fate::FateKind;
 use fencepost_core::job::{FireCause, Job, Origin};
@@ -37,16 +37,18 @@ fn check_life(evidence: &Evidence<'_>, life: &Life<'_>, verdict: &mut Verdict) {
     for (at, asked) in &asked {
         let tile = life.tiles.iter().find(|tile| tile.from < *at && *at <= tile.to);
         let is_rest = is_used_up(life) || life.cursor.is_none() && asked.is_excluded();
-        verdict.expect(tile.is_some() || *at > decided || asked.is_optional || is_rest, || {
-            format!("{name}: no fate for {at}")
+        let is_decided = tile.is_some() || *at > decided || asked.is_optional || is_rest;
+        verdict.expect_of(is_decided, || {
+            (Subject::occurrence(name, *at), format!("{name}: no fate for {at}"))
         });
         if let Some(tile) = tile {
             check_fate(evidence, life, (*at, asked), tile, verdict);
         }
     }
     for (at, jobs) in &life.jobs {
-        verdict.expect(asked.contains_key(at), || {
-            format!("{name}: {} jobs for {at}, which nobody asked for", jobs.len())
+        verdict.expect_of(asked.contains_key(at), || {
+            let text = format!("{name}: {} jobs for {at}, which nobody asked for", jobs.len());
+            (about(name, *at, jobs), text)
         });
     }
     check_counts(life, &asked, verdict);
@@ -71,8 +73,9 @@ fn check_fate(
         true => (usize::from(!asked.is_optional), 1 + reruns(evidence, name, at)),
         false => (0, 0),
     };
-    verdict.expect((least..=most).contains(&jobs.len()), || {
-        format!("{name}: {at} has fate {kind:?} and {} jobs", jobs.len())
+    verdict.expect_of((least..=most).contains(&jobs.len()), || {
+        let text = format!("{name}: {at} has fate {kind:?} and {} jobs", jobs.len());
+        (about(name, at, jobs), text)
     });
     // An optional one may lie in a span of another version, which does not count it.
     let is_excluded = asked.by.get(&tile.definition).copied();
@@ -85,22 +88,33 @@ fn check_fate(
     let Some(is_excluded) = is_excluded else {
         return;
     };
-    verdict.expect((kind == FateKind::Excluded) == is_excluded, || {
-        format!("{name}: {at} has fate {kind:?}; excluded by its calendar: {is_excluded}")
+    verdict.expect_of((kind == FateKind::Excluded) == is_excluded, || {
+        let text = format!("{name}: {at} has fate {kind:?}; excluded by its calendar: {is_excluded}");
+        (about(name, at, jobs), text)
     });
     let Some(spec) = life.spec(tile.definition) else {
         return;
     };
-    verdict.expect(is_allowed(evidence, life, spec, kind, at), || {
-        format!(
-            "{name}: {at} has fate {kind:?}, which policy {} and what befell it do not explain",
-            spec.misfire
-        )
+    verdict.expect_of(is_allowed(evidence, life, spec, kind, at), || {
+        let policy = spec.misfire;
+        let text = format!("{name}: {at} has fate {kind:?}, which policy {policy} and what befell it do not explain");
+        (about(name, at, jobs), text)
     });
     for job in jobs.iter().filter(|job| !is_by_hand(job)) {
         let late = job.created_at.0 - job.due_at.0;
         let fits = (late <= spec.tolerance) == (kind == FateKind::FiredOnTime);
-        verdict.expect(fits, || format!("{name}: {at} fired {late} us late has fate {kind:?}"));
+        verdict.expect_of(fits, || {
+            let text = format!("{name}: {at} fired {late} us late has fate {kind:?}");
+            (about(name, at, jobs), text)
+        });
+    }
+}
+
+/// An occurrence, and the newest of its jobs.
+fn about(name: &str, at: i64, jobs: &[&Job]) -> Subject {
+    Subject {
+        job: jobs.last().map(|job| job.id),
+        ..Subject::occurrence(name, at)
     }
 }
 
@@ -116,8 +130,9 @@ fn check_tiling(life: &Life<'_>, verdict: &mut Verdict) {
     let begin = life.tiles.first().map_or(0, |tile| tile.from);
     let mut at = life.cursor.map_or(begin, |cursor| cursor.history_at.0);
     for tile in &life.tiles {
-        verdict.expect(tile.from == at, || {
-            format!("{name}: fates end at {at}, the next begin at {}", tile.from)
+        verdict.expect_of(tile.from == at, || {
+            let text = format!("{name}: fates end at {at}, the next begin at {}", tile.from);
+            (Subject::occurrence(name, at), text)
         });
         at = tile.to;
     }
