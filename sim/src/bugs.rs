@@ -27,7 +27,16 @@ struct Entry {
 enum Place {
     Product(Bug),
     Store(Planted),
-    Simulator,
+    Simulator(Canary),
+}
+
+/// A bug of the simulator itself, for the checks of its own reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Canary {
+    /// Something of the real process is in the trace: no two runs are the same.
+    LeaksTheRealWorld,
+    /// A fixed share of seeds must fail.
+    RepeatsAnEffect,
 }
 
 const BUGS: &[Entry] = &[
@@ -169,7 +178,14 @@ const BUGS: &[Entry] = &[
         checker: "determinism",
         seeds_max: 1,
         scenario: None,
-        place: Place::Simulator,
+        place: Place::Simulator(Canary::LeaksTheRealWorld),
+    },
+    Entry {
+        name: "repeats-an-effect",
+        checker: "no_double_effect",
+        seeds_max: 60,
+        scenario: None,
+        place: Place::Simulator(Canary::RepeatsAnEffect),
     },
 ];
 
@@ -208,7 +224,7 @@ impl PlantedBug {
     pub fn in_store(self) -> Option<Planted> {
         match self.entry.place {
             Place::Store(bug) => Some(bug),
-            Place::Product(_) | Place::Simulator => None,
+            Place::Product(_) | Place::Simulator(_) => None,
         }
     }
 
@@ -216,12 +232,29 @@ impl PlantedBug {
     pub fn in_product(self) -> Option<Bug> {
         match self.entry.place {
             Place::Product(bug) => Some(bug),
-            Place::Store(_) | Place::Simulator => None,
+            Place::Store(_) | Place::Simulator(_) => None,
         }
     }
 
-    /// Whether it lies in the simulator itself: a leak of the real world, for the determinism check.
+    /// The canary, if it lies in the simulator itself.
+    pub fn canary(self) -> Option<Canary> {
+        match self.entry.place {
+            Place::Simulator(canary) => Some(canary),
+            Place::Product(_) | Place::Store(_) => None,
+        }
+    }
+
+    /// Whether it lies in the simulator itself.
     pub fn is_canary(self) -> bool {
-        self.entry.place == Place::Simulator
+        self.canary().is_some()
+    }
+
+    /// Where it lies, for people.
+    pub fn place(self) -> &'static str {
+        match self.entry.place {
+            Place::Product(_) => "product",
+            Place::Store(_) => "model store",
+            Place::Simulator(_) => "simulator (canary)",
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Read `runtime/` (the only place that names madsim), `world/` (what runs and what befalls it),
 //! `scenario/` (files that tell a run what to be), `run.rs` (one seed; `../history` has what was seen and what must
-//! hold), `cli/` (the program). Must never: be imported by the product.
+//! hold), `report/` (what is left of a run), `cli/` (the program). Must never: be imported by the product.
 #![cfg_attr(not(madsim), allow(unused))]
 
 #[cfg(not(madsim))]
@@ -15,6 +15,8 @@ pub mod cli;
 #[cfg(madsim)]
 pub mod options;
 #[cfg(madsim)]
+pub mod report;
+#[cfg(madsim)]
 pub mod run;
 #[cfg(madsim)]
 pub mod runtime;
@@ -22,5 +24,7 @@ pub mod runtime;
 pub mod scenario;
 #[cfg(madsim)]
 pub mod trace;
+#[cfg(madsim)]
+pub mod without;
 #[cfg(madsim)]
 pub mod world;

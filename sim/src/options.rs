@@ -6,6 +6,7 @@
 use crate::bugs::PlantedBug;
 use crate::runtime::Stream;
 use crate::scenario::Plan;
+use crate::without::Without;
 use fencepost_core::limits::{CLOCK_OFFSET_MS, CLOCK_OFFSET_MS_MAX};
 use fencepost_core::time::Span;
 use fencepost_history::setting::Setting;
@@ -65,6 +66,8 @@ pub struct Options {
     pub plan: Option<Arc<Plan>>,
     /// A bug planted for this run.
     pub bug: Option<PlantedBug>,
+    /// What of all this is left out.
+    pub without: Without,
 }
 
 /// Families of faults.
@@ -126,11 +129,32 @@ impl Options {
             set_back: None,
             plan: None,
             bug,
+            without: Without::default(),
         };
         let back = stream.between(SET_BACK.0, SET_BACK.1);
         let may_go_back = options.faults.clock && !options.next_day;
         options.set_back = (stream.percent(20) && may_go_back).then_some(back);
         options
+    }
+
+    /// The same, less what is left out.
+    pub fn leaving_out(mut self, without: Without) -> Options {
+        let families = if self.plan.is_some() {
+            Vec::new()
+        } else {
+            without.families()
+        };
+        for family in families {
+            match family {
+                "slow" => self.faults.slow = false,
+                "unknown" => self.faults.unknown = false,
+                "sick" => self.faults.sick = false,
+                "target" => self.faults.target = false,
+                _ => self.faults.hands = false,
+            }
+        }
+        self.without = without;
+        self
     }
 
     /// As the checkers know them.
@@ -305,9 +329,12 @@ impl fmt::Display for Options {
         if let Some(plan) = &self.plan {
             write!(f, " {plan}")?;
         }
-        match self.bug {
-            Some(bug) => write!(f, " bug={}", bug.name()),
-            None => Ok(()),
+        if let Some(bug) = self.bug {
+            write!(f, " bug={}", bug.name())?;
+        }
+        match self.without.is_empty() {
+            true => Ok(()),
+            false => write!(f, " without={}", self.without),
         }
     }
 }

@@ -5,19 +5,20 @@
 use crate::bugs::PlantedBug;
 use crate::options::Options;
 use crate::runtime::{Sim, SimConfig, simulate};
-use crate::trace::{Digest, Trace};
+use crate::trace::{Digest, Event, Trace};
 use crate::world::director::direct;
 use crate::world::far_worker;
 use crate::world::faults::{Beside, heal, inject, mind_ended};
 use crate::world::machine::Machines;
 use crate::world::server::Server;
-use crate::world::{Felt, World, asked, clients, next_day, planner, target};
+use crate::world::{Felt, World, asked, canary, clients, next_day, planner, target};
 use fencepost_core::fate::FateKind;
 use fencepost_core::job::{JobState, Origin};
 use fencepost_core::row::Row;
 use fencepost_core::schedule::PendingFate;
-use fencepost_history::checkers::tag_of;
-use fencepost_history::checkers::{Evidence, judge, judge_by, judged_beside, unmet};
+use fencepost_history::checkers::{
+    Evidence, JUDGED_NOTHING, Subject, Window, judge, judge_by, judged_beside, tag_of, unmet, windows,
+};
 use fencepost_history::seen::{Call, Seen};
 use fencepost_storage::codec::decode_row;
 use std::collections::BTreeMap;
@@ -37,27 +38,54 @@ const RUN_MAX: Duration = Duration::from_secs(1_800 + 26 * 3_600);
 pub struct Report {
     /// Events and hash.
     pub digest: Digest,
-    /// (checker, what is wrong).
-    pub violations: Vec<(String, String)>,
+    /// What the seed drew, as printed first.
+    pub options: String,
+    /// True wall time at the beginning, in microseconds since the Unix epoch.
+    pub starts_at: i64,
+    /// What is wrong.
+    pub violations: Vec<Found>,
     /// Things judged, by checker.
     pub evaluations: BTreeMap<String, u64>,
     /// Faults felt, by kind.
     pub felt: Felt,
     /// Simulated microseconds.
     pub simulated: u64,
+    /// Of these, how many every node slept through.
+    pub asleep: u64,
+    /// What each job was asked for as, by its id.
+    pub intents: BTreeMap<String, String>,
+    /// Occurrences that schedules asked for.
+    pub windows: Vec<Window>,
     /// The last events.
     pub last: Vec<String>,
-    /// All events, when asked for.
-    pub all: Vec<String>,
+    /// All events, when they were kept.
+    pub all: Vec<Event>,
 }
 
-/// Runs one seed. Must be the only run of its process to be comparable with others.
-pub fn run_seed(seed: u64, bug: Option<PlantedBug>, keeps_trace: bool) -> Report {
-    run_options(Options::draw(seed, bug), keeps_trace)
+/// Something that is wrong.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Whose promise.
+    pub checker: String,
+    /// What.
+    pub what: String,
+    /// What it is about, as far as the checker said.
+    pub subject: Subject,
 }
 
-/// Runs what was drawn. Must be the only run of its process to be comparable with others.
-pub fn run_options(options: Options, keeps_trace: bool) -> Report {
+impl Found {
+    /// The run itself went wrong.
+    pub fn in_run(why: String) -> Found {
+        Found {
+            checker: "run".to_owned(),
+            what: why,
+            subject: Subject::default(),
+        }
+    }
+}
+
+/// Runs one seed into a trace. Must be the only run of its process to be comparable with others.
+pub fn run_seed(options: Options, trace: &Trace) -> Report {
     if let Some(bug) = options.bug.and_then(PlantedBug::in_product) {
         fencepost::planted::plant(bug);
     }
@@ -67,12 +95,15 @@ pub fn run_options(options: Options, keeps_trace: bool) -> Report {
         limit: RUN_MAX,
         latency: (200, options.latency),
     };
-    let trace = Trace::new(keeps_trace);
+    let (drawn, starts_at) = (options.to_string(), options.starts_at);
     let ran = simulate(config, trace.clone(), move |sim| run_world(sim, options));
     let mut report = ran.unwrap_or_else(|why| Report {
-        violations: vec![("run".to_owned(), why)],
+        violations: vec![Found::in_run(why)],
+        simulated: trace.ends_at(),
         ..Report::default()
     });
+    report.options = drawn;
+    report.starts_at = starts_at;
     report.digest = trace.digest();
     report.last = trace.last();
     report.all = trace.all();
@@ -83,9 +114,7 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     let world = World::new(sim, options);
     let (server, ended) = Server::new(&world);
     mind_ended(&world, &server, ended);
-    if world.options.bug.is_some_and(PlantedBug::is_canary) {
-        world.sim.record("canary", "process", &std::process::id().to_string());
-    }
+    canary::leak(&world);
     target::start(&world);
     let beside = Beside::new(&world, &server);
     server.store_up();
@@ -105,7 +134,9 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     }
     heal(&world, &server, &beside);
     let mut unmet = settle(&world, &server).await;
+    let mut asleep = 0;
     if unmet.is_none() && world.options.next_day {
+        asleep = next_day::DAY;
         next_day::pass(&world, &server, &beside).await;
         unmet = settle(&world, &server).await;
     }
@@ -116,6 +147,7 @@ async fn run_world(sim: Sim, options: Options) -> Report {
             .sim
             .record("end", "row", digest.to_hex().get(..16).unwrap_or_default());
     }
+    canary::repeat_an_effect(&world);
     let seen = world.history.lock();
     let evidence = Evidence {
         setting: world.options.setting(),
@@ -131,15 +163,25 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     let mut report = Report {
         felt: std::mem::take(&mut *world.felt.lock().unwrap_or_else(PoisonError::into_inner)),
         simulated: world.sim.now(),
+        asleep,
+        intents: evidence
+            .jobs()
+            .map(|job| (job.id.to_string(), evidence.intent_of(job)))
+            .collect(),
+        windows: windows(&evidence),
         ..Report::default()
     };
-    for (checker, verdict) in verdicts {
+    for (checker, mut verdict) in verdicts {
         report.evaluations.insert(checker.to_owned(), verdict.evaluations);
-        report
-            .felt
-            .insert(format!("judged:{checker}").into(), verdict.evaluations);
-        let named = verdict.violations.into_iter().map(|what| (checker.to_owned(), what));
-        report.violations.extend(named);
+        let found = verdict.violations.into_iter().enumerate().map(|(number, what)| Found {
+            checker: checker.to_owned(),
+            what,
+            subject: verdict.subjects.remove(&number).unwrap_or_default(),
+        });
+        // Where work is left out, there may be nothing left to judge.
+        let is_whole = world.options.without.is_empty();
+        let counts = |found: &Found| is_whole || found.what != JUDGED_NOTHING;
+        report.violations.extend(found.filter(counts));
     }
     report
 }

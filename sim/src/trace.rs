@@ -1,9 +1,12 @@
 //! The trace: every event in order, folded into one hash.
 //!
-//! Owns: the rolling hash, its checkpoints, and the last events for a failure's report. Must never:
-//! influence a run. Two runs of one seed are the same when their hashes are. Next: `run.rs`.
+//! Owns: the rolling hash, its checkpoints, the last events for a failure's report, and all of them where somebody
+//! asks. Must never: influence a run. Two runs of one seed are the same when their hashes are. Next: `run.rs`,
+//! `report/`.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Events between two checkpoints.
@@ -20,9 +23,47 @@ pub struct Trace {
 struct Inner {
     hasher: blake3::Hasher,
     events: u64,
+    ends_at: u64,
     checkpoints: Vec<String>,
     last: VecDeque<String>,
-    all: Option<Vec<String>>,
+    all: Option<Vec<Event>>,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, String, String, String)", into = "(u64, String, String, String)")]
+pub struct Event {
+    /// When, in simulated microseconds since the run began.
+    pub at: u64,
+    /// Where: a machine, or the world around them.
+    pub node: String,
+    /// What happened.
+    pub kind: String,
+    /// Its facts, words with spaces between.
+    pub payload: String,
+}
+
+impl From<(u64, String, String, String)> for Event {
+    fn from((at, node, kind, payload): (u64, String, String, String)) -> Event {
+        Event {
+            at,
+            node,
+            kind,
+            payload,
+        }
+    }
+}
+
+impl From<Event> for (u64, String, String, String) {
+    fn from(event: Event) -> (u64, String, String, String) {
+        (event.at, event.node, event.kind, event.payload)
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} {}", self.at, self.node, self.kind, self.payload)
+    }
 }
 
 /// What is left of a trace at the end.
@@ -37,7 +78,7 @@ pub struct Digest {
 }
 
 impl Trace {
-    /// An empty trace; `keeps_all` keeps every line for a comparison.
+    /// An empty trace; `keeps_all` keeps every event for a report or a comparison.
     pub fn new(keeps_all: bool) -> Trace {
         let trace = Trace::default();
         trace.lock().all = keeps_all.then(Vec::new);
@@ -51,6 +92,7 @@ impl Trace {
         inner.hasher.update(line.as_bytes());
         inner.hasher.update(b"\n");
         inner.events += 1;
+        inner.ends_at = at;
         if inner.events.is_multiple_of(CHECKPOINT_EVERY) {
             let hash = short(&inner.hasher);
             inner.checkpoints.push(hash);
@@ -59,7 +101,7 @@ impl Trace {
             inner.last.pop_front();
         }
         if let Some(all) = &mut inner.all {
-            all.push(line.clone());
+            all.push((at, node.to_owned(), kind.to_owned(), payload.to_owned()).into());
         }
         inner.last.push_back(line);
     }
@@ -74,13 +116,18 @@ impl Trace {
         }
     }
 
+    /// When the last event was.
+    pub fn ends_at(&self) -> u64 {
+        self.lock().ends_at
+    }
+
     /// The last events, oldest first.
     pub fn last(&self) -> Vec<String> {
         self.lock().last.iter().cloned().collect()
     }
 
     /// All events, when they were kept.
-    pub fn all(&self) -> Vec<String> {
+    pub fn all(&self) -> Vec<Event> {
         self.lock().all.clone().unwrap_or_default()
     }
 
@@ -114,6 +161,14 @@ mod tests {
             assert_ne!(one, other);
         }
         assert_eq!(one, hash(1, "n", "k", "p"));
+    }
+
+    #[test]
+    fn a_kept_event_is_the_line_that_was_hashed() {
+        let trace = Trace::new(true);
+        trace.record(7, "server", "job", "a b");
+        let lines: Vec<String> = trace.all().iter().map(ToString::to_string).collect();
+        assert_eq!(lines, trace.last());
     }
 
     #[test]

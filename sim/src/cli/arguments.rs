@@ -3,20 +3,32 @@
 //! Owns: their reading. Must never: run anything. Next: `mod.rs`.
 
 use crate::bugs::PlantedBug;
+use crate::without::Without;
 
 /// Shown for `--help` and after a mistake.
 pub const USAGE_TEXT: &str = "\
-usage: fencepost-sim run [PATH…] [--seed N | --seeds N [--from N]] [--workers N] [--plant BUG] [--trace FILE]
+usage: fencepost-sim run [PATH…] [--seed N | --seeds N [--from N]] [--workers N] [--plant BUG] [--without LIST]
+                         [--trace FILE] [--junit FILE] [--json FILE] [--html DIR] [--annotate github] [--bundles DIR]
+       fencepost-sim lint PATH…
+       fencepost-sim repro BUNDLE [--html DIR] [--any-commit]
+       fencepost-sim shrink BUNDLE [-o FILE] [--runs N] [--any-commit]
        fencepost-sim determinism [PATH…] [--seeds N] [--from N] [--workers N] [--plant BUG]
        fencepost-sim mutants [--list | --seeds N] [--from N]
-       fencepost-sim lint PATH…
+       fencepost-sim stats
 
 run          runs seeds and judges them; one process per seed. PATH is a scenario file, or a folder of
              them; without one the seed draws the whole story
+lint         reads scenario files and names every mistake in them
+repro        runs a bundle's seed again and says whether the same came out
+shrink       leaves out what a bundle's failure does not need, and writes a smaller bundle
 determinism  runs each seed in two processes and compares their hashes
 mutants      plants each bug in turn and looks for it in the scenario that must find it; --plant takes one
              of its names, --seeds says how many hunts there are for each (3)
-lint         reads scenario files and names every mistake in them
+stats        counts what the catalogue holds
+
+--bundles    where a failure's bundle is written (target/fencepost-sim); `none` writes none
+--html       a timeline for one seed, or for each of many that failed
+--without    what of a seed's story is left out, as a bundle or shrink says it
 
 exit codes: 0 pass, 1 violation, 2 usage, 3 not deterministic, 4 coverage floor missed";
 
@@ -27,6 +39,10 @@ pub enum Command {
     Help,
     /// Run seeds.
     Run(Seeds),
+    /// Run a bundle again.
+    Repro(OfBundle),
+    /// Make a bundle smaller.
+    Shrink(OfBundle),
     /// Run seeds twice.
     Determinism(Seeds),
     /// Look for planted bugs.
@@ -35,10 +51,12 @@ pub enum Command {
     Bugs,
     /// Read scenario files.
     Lint(Vec<String>),
+    /// Count the catalogue.
+    Stats,
 }
 
 /// Which seeds, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seeds {
     /// Scenario files and folders; none is the swarm.
     pub paths: Vec<String>,
@@ -52,9 +70,41 @@ pub struct Seeds {
     pub workers: usize,
     /// A planted bug.
     pub bug: Option<String>,
+    /// What is left out.
+    pub without: Without,
     /// Where to write every event.
     pub trace: Option<String>,
+    /// Where to write timelines.
+    pub html: Option<String>,
+    /// Where to write bundles of failures.
+    pub bundles: Option<String>,
+    /// Where to write the report as JUnit XML.
+    pub junit: Option<String>,
+    /// Where to write the report as JSON.
+    pub json: Option<String>,
+    /// Whether to print annotations for GitHub.
+    pub annotates: bool,
+    /// Where a child writes its record for its parent.
+    pub record: Option<String>,
 }
+
+/// Which bundle, and what for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OfBundle {
+    /// Its file.
+    pub path: String,
+    /// Where to write the smaller one.
+    pub output: Option<String>,
+    /// Where to write a timeline.
+    pub html: Option<String>,
+    /// Runs that shrinking may take.
+    pub runs_max: u64,
+    /// Go on with a bundle of another commit.
+    pub any_commit: bool,
+}
+
+/// Runs that shrinking takes at most, unless somebody says otherwise.
+const RUNS_MAX: u64 = 400;
 
 /// Reads the arguments.
 ///
@@ -62,61 +112,81 @@ pub struct Seeds {
 /// What is wrong with them.
 pub fn parse(arguments: &[String]) -> Result<Command, String> {
     // `cargo sim -- run` passes the two dashes on.
-    let mut words = arguments.iter().map(String::as_str).filter(|word| *word != "--");
-    let command = words.next().unwrap_or("--help");
-    let mut seeds = Seeds {
-        paths: Vec::new(),
-        is_set: false,
-        from: 0,
-        count: 1,
-        workers: std::thread::available_parallelism().map_or(1, usize::from),
-        bug: None,
-        trace: None,
-    };
-    let mut is_list = false;
-    while let Some(word) = words.next() {
-        if !word.starts_with("--") {
-            seeds.paths.push(word.to_owned());
-            continue;
-        }
-        if word == "--list" {
-            is_list = true;
-            continue;
-        }
-        let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
-        read_option(&mut seeds, word, value)?;
-    }
-    if is_list && command != "mutants" {
-        return Err("--list goes with mutants".to_owned());
-    }
-    match command {
-        "lint" if seeds.paths.is_empty() => Err("lint needs a file or a folder".to_owned()),
-        "lint" => Ok(Command::Lint(seeds.paths)),
-        "mutants" if !seeds.paths.is_empty() => Err("mutants knows its scenarios, and takes no path".to_owned()),
-        "mutants" if is_list => Ok(Command::Bugs),
-        "run" => Ok(Command::Run(seeds)),
-        "determinism" => Ok(Command::Determinism(seeds)),
-        "mutants" => Ok(Command::Mutants(seeds)),
+    let words: Vec<&str> = arguments
+        .iter()
+        .map(String::as_str)
+        .filter(|word| *word != "--")
+        .collect();
+    let (command, rest) = words.split_first().unwrap_or((&"--help", &[][..]));
+    match *command {
+        "run" => Ok(Command::Run(read_seeds(rest)?)),
+        "determinism" => Ok(Command::Determinism(read_seeds(rest)?)),
+        "mutants" => read_mutants(rest),
+        "repro" => Ok(Command::Repro(read_bundle(command, rest)?)),
+        "shrink" => Ok(Command::Shrink(read_bundle(command, rest)?)),
+        "lint" if rest.is_empty() => Err("lint needs a file or a folder".to_owned()),
+        "lint" => Ok(Command::Lint(rest.iter().map(|path| (*path).to_owned()).collect())),
+        "stats" => match rest.first() {
+            None => Ok(Command::Stats),
+            Some(other) => Err(format!("stats takes no {other}")),
+        },
         "-h" | "--help" | "help" => Ok(Command::Help),
         other => Err(format!("there is no command {other}")),
     }
 }
 
-fn read_option(seeds: &mut Seeds, word: &str, value: &str) -> Result<(), String> {
-    let number = || {
-        value
-            .parse::<u64>()
-            .map_err(|_| format!("{word} needs a number, not {value}"))
+fn read_seeds(words: &[&str]) -> Result<Seeds, String> {
+    let mut seeds = Seeds {
+        count: 1,
+        workers: std::thread::available_parallelism().map_or(1, usize::from),
+        ..Seeds::default()
     };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if !word.starts_with('-') {
+            seeds.paths.push((*word).to_owned());
+            continue;
+        }
+        let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
+        read_option(&mut seeds, word, value)?;
+    }
+    Ok(seeds)
+}
+
+fn read_mutants(words: &[&str]) -> Result<Command, String> {
+    if words == ["--list"] {
+        return Ok(Command::Bugs);
+    }
+    let seeds = read_seeds(words)?;
+    match seeds.paths.is_empty() {
+        true => Ok(Command::Mutants(seeds)),
+        false => Err("mutants knows its scenarios, and takes no path".to_owned()),
+    }
+}
+
+fn number(word: &str, value: &str) -> Result<u64, String> {
+    value.parse().map_err(|_| format!("{word} needs a number, not {value}"))
+}
+
+fn read_option(seeds: &mut Seeds, word: &str, value: &str) -> Result<(), String> {
+    let text = || Some(value.to_owned());
     match word {
-        "--seed" | "--from" => seeds.from = number()?,
+        "--seed" | "--from" => seeds.from = number(word, value)?,
         "--seeds" => {
-            seeds.count = number()?.max(1);
+            seeds.count = number(word, value)?.max(1);
             seeds.is_set = true;
         }
-        "--workers" => seeds.workers = usize::try_from(number()?).unwrap_or(1).max(1),
-        "--trace" => seeds.trace = Some(value.to_owned()),
-        "--plant" if PlantedBug::named(value).is_some() => seeds.bug = Some(value.to_owned()),
+        "--workers" => seeds.workers = usize::try_from(number(word, value)?).unwrap_or(1).max(1),
+        "--trace" => seeds.trace = text(),
+        "--html" => seeds.html = text(),
+        "--bundles" => seeds.bundles = text(),
+        "--junit" => seeds.junit = text(),
+        "--json" => seeds.json = text(),
+        "--record" => seeds.record = text(),
+        "--without" => seeds.without = value.parse()?,
+        "--annotate" if value == "github" => seeds.annotates = true,
+        "--annotate" => return Err(format!("--annotate knows github, not {value}")),
+        "--plant" if PlantedBug::named(value).is_some() => seeds.bug = text(),
         "--plant" => {
             let names: Vec<&str> = PlantedBug::all().map(PlantedBug::name).collect();
             return Err(format!("there is no bug {value}; there are {}", names.join(", ")));
@@ -124,6 +194,34 @@ fn read_option(seeds: &mut Seeds, word: &str, value: &str) -> Result<(), String>
         other => return Err(format!("there is no option {other}")),
     }
     Ok(())
+}
+
+fn read_bundle(command: &str, words: &[&str]) -> Result<OfBundle, String> {
+    let mut read = OfBundle {
+        runs_max: RUNS_MAX,
+        ..OfBundle::default()
+    };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if *word == "--any-commit" {
+            read.any_commit = true;
+        } else if !word.starts_with('-') && read.path.is_empty() {
+            read.path = (*word).to_owned();
+        } else {
+            let value = words.next().map(|value| (*value).to_owned());
+            let value = value.ok_or_else(|| format!("{word} needs a value"))?;
+            match (*word, command) {
+                ("-o" | "--output", "shrink") => read.output = Some(value),
+                ("--runs", "shrink") => read.runs_max = number(word, &value)?,
+                ("--html", "repro") => read.html = Some(value),
+                _ => return Err(format!("{command} has no option {word}")),
+            }
+        }
+    }
+    if read.path.is_empty() {
+        return Err(format!("{command} needs a bundle"));
+    }
+    Ok(read)
 }
 
 #[cfg(test)]
@@ -137,10 +235,20 @@ mod tests {
 
     #[test]
     fn seeds_are_read() {
-        let Ok(Command::Run(seeds)) = parse_words("-- run --seeds 20 --from 7 --workers 3") else {
+        let Ok(Command::Run(seeds)) = parse_words("-- run --seeds 20 --from 7 --workers 3 --annotate github") else {
             panic!("not a run");
         };
         assert_eq!((seeds.from, seeds.count, seeds.workers), (7, 20, 3));
+        assert!(seeds.annotates);
+    }
+
+    #[test]
+    fn bundles_are_read() {
+        let Ok(Command::Shrink(read)) = parse_words("shrink a.json -o b.json --any-commit --runs 9") else {
+            panic!("not a bundle");
+        };
+        assert_eq!((read.path.as_str(), read.output.as_deref()), ("a.json", Some("b.json")));
+        assert_eq!((read.any_commit, read.runs_max), (true, 9));
     }
 
     #[test]
@@ -165,8 +273,14 @@ mod tests {
             ("run --plant nothing", "no bug nothing"),
             ("run --fast 1", "no option --fast"),
             ("lint", "needs a file"),
-            ("run --list", "goes with mutants"),
+            ("run --list", "needs a value"),
             ("mutants a.toml", "takes no path"),
+            ("run --annotate gitlab", "knows github"),
+            ("run --without cloud:1", "cannot be left out"),
+            ("repro", "repro needs a bundle"),
+            ("repro a.json -o b", "repro has no option -o"),
+            ("shrink a.json --runs", "needs a value"),
+            ("stats --all", "takes no --all"),
         ] {
             let why = parse_words(line).expect_err(line);
             assert!(why.contains(part), "{line}: {why}");

@@ -1,9 +1,12 @@
-//! What the program prints.
+//! What the program prints of one seed.
 //!
-//! Owns: the lines of a seed's report, read back by `workers.rs`. Must never: hide a seed.
+//! Owns: these lines. Must never: hide a seed. Next: `../report/summary.rs` for many.
 
 use super::arguments::Seeds;
+use crate::report::promises::promise;
+use crate::report::record::Record;
 use crate::run::Report;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 /// Violations of one checker that are printed.
@@ -19,15 +22,16 @@ pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// The report of one seed.
-pub fn of_seed(seeds: &Seeds, ran: &Report) -> String {
-    let seed = seeds.from;
+/// What a run did.
+pub fn of_run(seeds: &Seeds, ran: &Report, record: &Record) -> String {
+    let seed = record.seed;
     let mut lines = Vec::new();
     let felt: Vec<String> = ran.felt.iter().map(|(kind, count)| format!("{kind}={count}")).collect();
     let judged: u64 = ran.evaluations.values().sum();
     lines.push(format!(
-        "seed {seed}: simulated={}s events={} judged={judged} felt={}",
+        "seed {seed}: simulated={}s in {} ms, events={} judged={judged} felt={}",
         ran.simulated / 1_000_000,
+        record.wall_ms,
         ran.digest.events,
         felt.join("+")
     ));
@@ -37,27 +41,60 @@ pub fn of_seed(seeds: &Seeds, ran: &Report) -> String {
             lines.push(format!("seed {seed}: checkpoint {number} {hash}"));
         }
     }
-    if !ran.violations.is_empty() {
+    if !record.is_content() {
         lines.extend(ran.last.iter().map(|event| format!("  {event}")));
     }
-    let mut shown = std::collections::BTreeMap::new();
-    for (checker, what) in &ran.violations {
-        let count: &mut usize = shown.entry(checker.clone()).or_default();
+    lines.join("\n")
+}
+
+/// What is wrong, where to look, and how to see it again.
+pub fn of_failure(record: &Record, bundle: Option<&str>) -> String {
+    let seed = record.seed;
+    let mut lines = Vec::new();
+    let mut shown = BTreeMap::new();
+    for violation in &record.violations {
+        let count: &mut usize = shown.entry(violation.checker.as_str()).or_default();
         *count += 1;
+        if *count == 1 {
+            lines.push(format!(
+                "seed {seed}: {} promises: {}",
+                violation.checker,
+                promise(&violation.checker)
+            ));
+        }
         if *count <= SHOWN_MAX {
-            lines.push(format!("seed {seed}: VIOLATION {checker}: {what}"));
+            lines.push(format!(
+                "seed {seed}: VIOLATION {}: {}",
+                violation.checker, violation.what
+            ));
+            let about = [
+                ("job", violation.job.clone()),
+                ("token", violation.token.clone()),
+                ("schedule", violation.schedule.clone()),
+                ("at", violation.at.map(seconds)),
+            ];
+            let about = about
+                .into_iter()
+                .filter_map(|(what, text)| Some(format!("{what} {}", text?)));
+            let about: Vec<String> = about.collect();
+            if !about.is_empty() {
+                lines.push(format!("seed {seed}:   {}", about.join(" · ")));
+            }
         }
     }
-    if !ran.violations.is_empty() {
-        let plant = seeds
-            .bug
-            .as_ref()
-            .map(|bug| format!(" --plant {bug}"))
-            .unwrap_or_default();
-        let files: String = seeds.paths.iter().map(|path| format!(" {path}")).collect();
+    if !record.program.commit.is_empty() {
+        lines.push(format!("seed {seed}: commit {}", record.program.commit));
+    }
+    lines.push(format!("seed {seed}: repeat with: {}", record.story().command()));
+    if let Some(place) = bundle {
         lines.push(format!(
-            "seed {seed}: repeat with: cargo sim run{files} --seed {seed}{plant}"
+            "seed {seed}: bundle: {place}  (cargo sim repro {place}; cargo sim shrink {place})"
         ));
     }
     lines.join("\n")
+}
+
+/// Simulated time as people read it.
+pub fn seconds(at: u64) -> String {
+    format!("{}.{:03} s", at / 1_000_000, at / 1_000 % 1_000)
 }

@@ -4,14 +4,16 @@
 //! scenario that has a mistake. Next: `workers.rs`, `../scenario/`.
 
 use super::arguments::Seeds;
+use super::child::{Ran, run_child};
 use super::report::{complain, say};
-use super::workers::{Ran, compare, run_all, run_child, totals};
-use super::{NOT_COVERED, PASS, USAGE, VIOLATION};
+use super::workers::{compare, kept, run_all, story};
+use super::{NOT_COVERED, PASS, USAGE, VIOLATION, outputs, single};
+use crate::report::summary::{self, Set};
 use crate::scenario::{Plan, Scenario, files};
-use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// Every scenario that these paths name; all mistakes of all files are told.
-pub fn load(paths: &[String]) -> Result<Vec<Scenario>, u8> {
+fn load(paths: &[String]) -> Result<Vec<Scenario>, u8> {
     let found = files::find(paths).map_err(|why| {
         complain(&format!("fencepost-sim: {why}"));
         USAGE
@@ -50,57 +52,73 @@ pub fn lint(paths: &[String]) -> u8 {
     }
 }
 
-/// `run` with several seeds, or several files.
-pub fn run(seeds: &Seeds, scenarios: &[Scenario]) -> u8 {
-    let mut worst = PASS;
-    for scenario in scenarios {
-        let code = run_scenario(seeds, scenario);
-        // A violation says more than what was not covered.
-        worst = match (worst, code) {
-            (VIOLATION, _) | (_, VIOLATION) => VIOLATION,
-            (before, PASS) => before,
-            (_, code) => code,
-        };
+/// `run` of scenario files: one seed of one file in this process.
+pub fn run(seeds: &Seeds) -> u8 {
+    match load(&seeds.paths).as_deref() {
+        Err(code) => *code,
+        Ok([scenario]) if !seeds.is_set => single::run_one(&of_file(seeds, scenario), Some(scenario)),
+        Ok(_) if seeds.trace.is_some() => {
+            complain("fencepost-sim: --trace goes with one seed of one scenario");
+            USAGE
+        }
+        Ok(scenarios) => run_set(seeds, scenarios),
     }
-    worst
 }
 
-fn run_scenario(seeds: &Seeds, scenario: &Scenario) -> u8 {
-    let mut options = vec![scenario.name.as_str()];
-    options.extend(seeds.bug.iter().flat_map(|bug| ["--plant", bug.as_str()]));
-    let all = run_all(
-        seeds,
-        |seed| run_child(seed, &options),
-        |ran: &Ran| say(ran.output.trim_end()),
-    );
-    let failed: Vec<u64> = all.iter().filter(|ran| !ran.is_content).map(|ran| ran.seed).collect();
-    let totals = totals(&all);
-    let name = &scenario.name;
-    let told: Vec<String> = totals.iter().map(|(what, count)| format!("{what}={count}")).collect();
-    say(&format!("{name}: in all: {}", told.join(" ")));
-    let passed = all.len() - failed.len();
-    say(&format!(
-        "{name}: {passed} seeds passed, {} failed: {failed:?}",
-        failed.len()
-    ));
-    if !failed.is_empty() {
-        return VIOLATION;
+/// What was asked for, of one file.
+fn of_file(seeds: &Seeds, scenario: &Scenario) -> Seeds {
+    Seeds {
+        paths: vec![scenario.name.clone()],
+        ..seeds.clone()
     }
-    let plan = scenario.draw(seeds.from, None).plan;
-    let missing = plan.map_or_else(Vec::new, |plan| missing(&totals, &plan));
-    if seeds.is_set && !missing.is_empty() {
-        complain(&format!(
-            "{name}: not covered in {} seeds: {}",
-            all.len(),
-            missing.join(", ")
+}
+
+#[allow(clippy::disallowed_methods, reason = "real time, outside any simulation")]
+fn run_set(seeds: &Seeds, scenarios: &[Scenario]) -> u8 {
+    let started = Instant::now();
+    let (mut all, mut below) = (Vec::new(), Vec::new());
+    for scenario in scenarios {
+        let ran = run_scenario(&of_file(seeds, scenario));
+        let set = outputs::set(&ran, &[]);
+        let (name, failed) = (&scenario.name, set.failed());
+        let passed = ran.len() - failed.len();
+        say(&format!(
+            "{name}: {passed} seeds passed, {} failed: {failed:?}",
+            failed.len()
         ));
-        return NOT_COVERED;
+        if seeds.is_set && seeds.bug.is_none() && seeds.without.is_empty() && failed.is_empty() {
+            let plan = scenario.draw(seeds.from, None).plan;
+            let missing = plan.map_or_else(Vec::new, |plan| missing(&set, &plan));
+            below.extend(missing.into_iter().map(|what| format!("{name}: {what}")));
+        }
+        all.extend(ran);
     }
-    PASS
+    let set = outputs::set(&all, &below);
+    say(&summary::text(&set, started.elapsed()));
+    let code = match (set.failed().is_empty(), below.is_empty()) {
+        // A violation says more than what was not covered.
+        (false, _) => VIOLATION,
+        (true, true) => PASS,
+        (true, false) => NOT_COVERED,
+    };
+    for what in &below {
+        complain(&format!("not covered in {} seeds: {what}", seeds.count));
+    }
+    outputs::write(seeds, &all, &below, code)
+}
+
+fn run_scenario(seeds: &Seeds) -> Vec<Ran> {
+    let options = kept(seeds);
+    run_all(
+        seeds,
+        |seed| run_child(&story(seeds, seed), &options),
+        |ran: &Ran| say(ran.output.trim_end()),
+    )
 }
 
 /// What a set of runs must have felt, seen and judged, and has not.
-fn missing(totals: &BTreeMap<&str, u64>, plan: &Plan) -> Vec<String> {
+fn missing(set: &Set, plan: &Plan) -> Vec<String> {
+    let (totals, judged) = (set.felt(), set.evaluations());
     let has = |what: &str| totals.get(what).is_some_and(|count| *count > 0);
     let is_felt = |number: usize| {
         let start = format!("fault:{number}-");
@@ -114,7 +132,9 @@ fn missing(totals: &BTreeMap<&str, u64>, plan: &Plan) -> Vec<String> {
         .iter()
         .filter(|state| !has(&crate::scenario::states::counted(state)));
     let judging = plan.judging();
-    let idle = judging.iter().filter(|name| !has(&format!("judged:{name}")));
+    let idle = judging
+        .iter()
+        .filter(|name| judged.get(**name).is_none_or(|count| *count == 0));
     unfelt
         .map(|fault| format!("fault {} ({}) was never felt", fault.number, fault.kind))
         .chain(unseen.map(|state| format!("{state} was never seen")))
@@ -123,15 +143,15 @@ fn missing(totals: &BTreeMap<&str, u64>, plan: &Plan) -> Vec<String> {
 }
 
 /// `determinism` of scenarios.
-pub fn determinism(seeds: &Seeds, scenarios: &[Scenario]) -> u8 {
+pub fn determinism(seeds: &Seeds) -> u8 {
+    let scenarios = match load(&seeds.paths) {
+        Ok(scenarios) => scenarios,
+        Err(code) => return code,
+    };
     let mut worst = PASS;
-    for scenario in scenarios {
+    for scenario in &scenarios {
         say(&scenario.name);
-        let one = Seeds {
-            paths: vec![scenario.name.clone()],
-            ..seeds.clone()
-        };
-        worst = worst.max(compare(&one));
+        worst = worst.max(compare(&of_file(seeds, scenario)));
     }
     worst
 }

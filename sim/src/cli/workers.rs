@@ -1,74 +1,22 @@
 //! Many seeds: this program once more for each, several at a time.
 //!
-//! Owns: child processes and what their ends mean. Must never: run a seed in this process. Next: `mod.rs`.
+//! Owns: sets of children and what their ends mean. Must never: run a seed in this process. Next: `child.rs`.
 
 use super::arguments::Seeds;
+use super::child::{Ran, run_child};
 use super::floors::FLOORS;
 use super::report::{complain, say};
-use super::{NOT_COVERED, NOT_DETERMINISTIC, PASS, USAGE, VIOLATION};
+use super::{NOT_COVERED, NOT_DETERMINISTIC, PASS, USAGE, VIOLATION, outputs};
 use crate::bugs::PlantedBug;
+use crate::report::record::Story;
+use crate::report::summary;
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-/// What a child said, and how it ended.
-#[derive(Clone, Debug)]
-pub struct Ran {
-    /// Which seed.
-    pub seed: u64,
-    /// Its standard output, then its standard error.
-    pub output: String,
-    /// Whether every checker was content.
-    pub is_content: bool,
-}
-
-impl Ran {
-    /// The hash that it printed.
-    pub fn hash(&self) -> Option<&str> {
-        let mut lines = self.output.lines();
-        lines.find_map(|line| line.split_once(" hash=").map(|(_, hash)| hash))
-    }
-
-    /// What it felt and saw: `name=count` with plus signs between.
-    fn felt(&self) -> Option<&str> {
-        let mut lines = self.output.lines();
-        lines.find_map(|line| line.split_once(" felt=").map(|(_, felt)| felt))
-    }
-
-    /// Checkers that were not content.
-    pub fn checkers(&self) -> Vec<&str> {
-        let violations = self.output.lines().filter_map(|line| line.split_once("VIOLATION "));
-        let named = violations.filter_map(|(_, rest)| rest.split_once(':'));
-        named.map(|(checker, _)| checker).collect()
-    }
-}
-
-/// Runs one seed in a process of its own.
-pub(super) fn run_child(seed: u64, options: &[&str]) -> Ran {
-    let program = std::env::current_exe().unwrap_or_else(|_| "fencepost-sim".into());
-    let ended = Command::new(program)
-        .args(["run", "--seed", &seed.to_string()])
-        .args(options)
-        .stdin(Stdio::null())
-        .output();
-    match ended {
-        Ok(ended) => Ran {
-            seed,
-            output: format!(
-                "{}{}",
-                String::from_utf8_lossy(&ended.stdout),
-                String::from_utf8_lossy(&ended.stderr)
-            ),
-            is_content: ended.status.success(),
-        },
-        Err(error) => Ran {
-            seed,
-            output: format!("seed {seed}: VIOLATION run: no process: {error}"),
-            is_content: false,
-        },
-    }
-}
+/// A child that leaves nothing but its record.
+pub(super) const LEAVES_NOTHING: &[&str] = &["--bundles", "none"];
 
 /// Runs every seed; `done` is called for each as it ends.
 #[allow(
@@ -103,55 +51,63 @@ pub(super) fn run_all(
 }
 
 /// `run` with several seeds.
+#[allow(clippy::disallowed_methods, reason = "real time, outside any simulation")]
 pub fn run_many(seeds: &Seeds) -> u8 {
     if seeds.trace.is_some() {
         complain("fencepost-sim: --trace goes with one seed");
         return USAGE;
     }
-    let options: Vec<&str> = seeds.bug.iter().flat_map(|bug| ["--plant", bug.as_str()]).collect();
+    let started = Instant::now();
+    let options = kept(seeds);
     let all = run_all(
         seeds,
-        |seed| run_child(seed, &options),
+        |seed| run_child(&story(seeds, seed), &options),
         |ran| say(ran.output.trim_end()),
     );
-    let failed: Vec<u64> = all.iter().filter(|ran| !ran.is_content).map(|ran| ran.seed).collect();
-    say(&format!(
-        "{} seeds passed, {} failed: {failed:?}",
-        all.len() - failed.len(),
-        failed.len()
-    ));
-    let totals = totals(&all);
-    let told: Vec<String> = totals.iter().map(|(what, count)| format!("{what}={count}")).collect();
-    say(&format!("in all: {}", told.join(" ")));
-    if !failed.is_empty() {
-        return VIOLATION;
+    let mut set = outputs::set(&all, &[]);
+    let totals = set.felt();
+    let below = match seeds.count >= COVERED_FROM && seeds.bug.is_none() && seeds.without.is_empty() {
+        true => missing(&totals, seeds.count),
+        false => Vec::new(),
+    };
+    set.below = below.clone();
+    say(&summary::text(&set, started.elapsed()));
+    let code = match (set.failed().is_empty(), below.is_empty()) {
+        (false, _) => VIOLATION,
+        (true, true) => PASS,
+        (true, false) => {
+            let (count, below) = (seeds.count, below.join(", "));
+            complain(&format!("not enough felt or seen in {count} seeds: {below}"));
+            NOT_COVERED
+        }
+    };
+    outputs::write(seeds, &all, &below, code)
+}
+
+/// The words by which a child keeps what this program was asked to keep.
+pub(super) fn kept(seeds: &Seeds) -> Vec<&str> {
+    let mut options = Vec::new();
+    for (word, value) in [("--html", &seeds.html), ("--bundles", &seeds.bundles)] {
+        options.extend(value.iter().flat_map(|value| [word, value.as_str()]));
     }
-    let missing = missing(&totals, seeds.count);
-    if seeds.count >= COVERED_FROM && !missing.is_empty() {
-        complain(&format!(
-            "not enough felt or seen in {} seeds: {}",
-            seeds.count,
-            missing.join(", ")
-        ));
-        return NOT_COVERED;
+    options
+}
+
+/// One of the seeds.
+pub(super) fn story(seeds: &Seeds, seed: u64) -> Story {
+    Story {
+        seed,
+        scenario: seeds.paths.first().cloned(),
+        plant: seeds.bug.clone(),
+        without: seeds.without.to_string(),
     }
-    PASS
 }
 
 /// Seeds from which on the floors hold.
 const COVERED_FROM: u64 = 100;
 
-pub(super) fn totals(all: &[Ran]) -> BTreeMap<&str, u64> {
-    let mut totals = BTreeMap::new();
-    let items = all.iter().filter_map(Ran::felt).flat_map(|felt| felt.split('+'));
-    for (what, count) in items.filter_map(|item| item.split_once('=')) {
-        *totals.entry(what).or_default() += count.parse::<u64>().unwrap_or(0);
-    }
-    totals
-}
-
 /// What stayed below its floor, which is for two hundred seeds.
-fn missing(totals: &BTreeMap<&str, u64>, seeds: u64) -> Vec<String> {
+fn missing(totals: &BTreeMap<String, u64>, seeds: u64) -> Vec<String> {
     let count = |what: &str| totals.get(what).copied().unwrap_or(0);
     let is_low = |(what, floor): &&(&str, u64)| count(what) * 200 < floor * seeds.min(200);
     let low = FLOORS.iter().filter(is_low);
@@ -162,10 +118,9 @@ fn missing(totals: &BTreeMap<&str, u64>, seeds: u64) -> Vec<String> {
 /// `determinism`: each seed in two processes.
 pub fn compare(seeds: &Seeds) -> u8 {
     let differs = AtomicU64::new(0);
-    let mut options: Vec<&str> = seeds.paths.iter().map(String::as_str).collect();
-    options.extend(seeds.bug.iter().flat_map(|bug| ["--plant", bug.as_str()]));
     let twice = |seed| {
-        let (one, other) = (run_child(seed, &options), run_child(seed, &options));
+        let story = story(seeds, seed);
+        let (one, other) = (run_child(&story, LEAVES_NOTHING), run_child(&story, LEAVES_NOTHING));
         let same = one.hash().is_some() && one.hash() == other.hash();
         if !same {
             differs.fetch_add(1, Ordering::SeqCst);
@@ -174,7 +129,7 @@ pub fn compare(seeds: &Seeds) -> u8 {
                 one.hash(),
                 other.hash()
             ));
-            complain(&first_difference(seed, &options));
+            complain(&first_difference(&story));
         }
         one
     };
@@ -190,11 +145,12 @@ pub fn compare(seeds: &Seeds) -> u8 {
 }
 
 /// Runs the seed twice more with every event kept, and names the first that differs.
-fn first_difference(seed: u64, options: &[&str]) -> String {
+fn first_difference(story: &Story) -> String {
     let kept = |name: &str| {
-        let path = std::env::temp_dir().join(format!("fencepost-sim-{}-{seed}-{name}", std::process::id()));
+        let file = format!("fencepost-sim-{}-{}-{name}", std::process::id(), story.seed);
+        let path = std::env::temp_dir().join(file);
         let path_text = path.to_string_lossy();
-        run_child(seed, &[options, &["--trace", &path_text]].concat());
+        run_child(story, &[LEAVES_NOTHING, &["--trace", &path_text]].concat());
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let _ = std::fs::remove_file(&path);
         text
@@ -203,6 +159,14 @@ fn first_difference(seed: u64, options: &[&str]) -> String {
     let mut pairs = one.lines().zip(other.lines()).enumerate();
     match pairs.find(|(_, (one, other))| one != other) {
         Some((at, (one, other))) => format!("first difference at event {at}:\n  {one}\n  {other}"),
+        None if one.lines().count() != other.lines().count() => {
+            let (least, most) = (one.lines().count(), other.lines().count());
+            format!(
+                "first difference at event {}: one run ends there, the other has {}",
+                least.min(most),
+                least.max(most)
+            )
+        }
         None => "two further runs do not differ event by event".to_owned(),
     }
 }
@@ -269,8 +233,7 @@ fn hunts(bug: PlantedBug, seeds: &Seeds) -> Vec<Option<u64>> {
         found.lock().unwrap_or_else(PoisonError::into_inner).push(needed);
         Ran {
             seed: number,
-            output: String::new(),
-            is_content: needed.is_some(),
+            ..Ran::default()
         }
     };
     run_all(&hunts, one, |_| {});
@@ -283,10 +246,14 @@ const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
 /// Seeds needed until the bug's own checker found it.
 fn hunt(bug: PlantedBug, from: u64) -> Option<u64> {
     let file = bug.scenario().map(|scenario| format!("{SCENARIOS}/{scenario}"));
-    let mut options = vec!["--plant", bug.name()];
-    options.extend(file.as_deref());
     (0..bug.seeds_max()).find_map(|n| {
-        let ran = run_child(from + n, &options);
+        let story = Story {
+            seed: from + n,
+            scenario: file.clone(),
+            plant: Some(bug.name().to_owned()),
+            without: String::new(),
+        };
+        let ran = run_child(&story, LEAVES_NOTHING);
         ran.checkers().contains(&bug.checker()).then_some(n + 1)
     })
 }

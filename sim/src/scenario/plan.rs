@@ -9,6 +9,7 @@ use super::reader::Fields;
 use crate::bugs::PlantedBug;
 use crate::options::{Families, Options, draw_day};
 use crate::runtime::Stream;
+use crate::without::Without;
 use fencepost_core::time::Span;
 use fencepost_history::zones::{change_number, change_of};
 use std::collections::BTreeMap;
@@ -361,6 +362,7 @@ impl Scenario {
             set_back: None,
             plan: Some(Arc::new(plan)),
             bug,
+            without: Without::default(),
             seed,
         }
     }

@@ -32,6 +32,10 @@ pub fn start(world: &World, plan: &Plan) {
     let mut number = 0;
     for schedules in &plan.schedules {
         for _ in 0..schedules.count {
+            if world.options.without.has_schedule(number) {
+                number += 1;
+                continue;
+            }
             world.begin();
             let (world, schedules) = (world.clone(), schedules.clone());
             node.run(move || async move {
@@ -65,6 +69,9 @@ async fn make_jobs(world: &World, (number, jobs): (usize, &Jobs), client: u64) {
         world.sim.sleep(at.saturating_sub(world.sim.now())).await;
         let wish = wish(world, jobs, &mut stream, format!("w{number}-{client}-{job}"));
         let mut own = Stream::new(stream.draw(), "job");
+        if world.options.without.has_job(&wish.intent) {
+            continue;
+        }
         let (world, made) = (world.clone(), made.clone());
         world.begin();
         spawn_local(async move {

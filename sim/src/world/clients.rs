@@ -17,7 +17,7 @@ const AFTER: u64 = 30_000_000;
 
 /// Starts every client on a machine of its own.
 pub fn start(world: &World) {
-    for number in 0..world.options.clients {
+    for number in (0..world.options.clients).filter(|number| !world.options.without.has_client(*number)) {
         let node = world.client_node(number);
         world.begin();
         let world = world.clone();
@@ -35,6 +35,11 @@ async fn run_client(world: &World, number: u64) {
     for job in 0..world.options.jobs {
         world.sim.sleep(stream.between(1_000, pace.max(1_001))).await;
         let intent = format!("c{number}-{job}");
+        if world.options.without.has_job(&intent) {
+            continue;
+        }
+        // A stream of its own: leaving one job out does not change the others.
+        let mut stream = Stream::new(world.options.seed, &format!("job {intent}"));
         if stream.percent(12) {
             made.extend(create_batch(world, &intent, &mut stream).await);
             continue;

@@ -49,12 +49,22 @@ pub async fn direct(world: &World, server: &Server, machines: Machines, plan: &P
 
 impl Director {
     async fn strike(&self, fault: &Fault) {
-        for stroke in &fault.strokes {
+        for (stroke, number) in fault.strokes.iter().zip(1_u64..) {
             self.world.sim.sleep(stroke.waits).await;
             if self.is_over() {
                 return;
             }
+            // By these numbers a bundle says what is left out.
+            let number = fault.number as u64 * 1_000 + number;
+            let text = format!("{number} {}", fault.kind);
+            if let Some(lasts) = self.world.options.without.fault(number) {
+                self.world.sim.record("world", "fault left out", &text);
+                self.world.sim.sleep(lasts).await;
+                continue;
+            }
+            self.world.sim.record("world", "fault begins", &text);
             self.strike_once(fault, stroke).await;
+            self.world.sim.record("world", "fault ends", &text);
         }
     }
 

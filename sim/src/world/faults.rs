@@ -75,32 +75,49 @@ pub(super) fn power_loss(stream: &mut Stream, server: &Server) -> Crash {
 pub async fn inject(world: &World, server: &Server, beside: &Beside) {
     let mut stream = Stream::new(world.options.seed, "faults");
     let kinds = kinds(world);
+    let mut number = 0;
     while world.sim.now() < world.options.active.0 {
         world.sim.sleep(stream.between(100_000, 7_000_000)).await;
         let Some(kind) = stream.pick(&kinds).copied() else {
             continue;
         };
-        world.feel(kind);
-        match (kind, beside.owners.first(), beside.workers.first()) {
-            ("second-crash", Some(second), _) => {
-                second.down();
-                world.sim.sleep(stream.between(10_000, 12_000_000)).await;
-                second.up();
-            }
-            ("second-cut" | "second-pause", Some(second), _) => part(kind, world, second, &mut stream).await,
-            ("worker-crash", _, Some(worker)) => {
-                worker.down();
-                world.sim.sleep(stream.between(10_000, 12_000_000)).await;
-                worker.up();
-            }
-            ("worker-cut", _, Some(worker)) => {
-                worker.node.cut();
-                let leases = stream.between(1, 20);
-                world.sim.sleep(world.options.lease.0 * leases / 10).await;
-                worker.node.mend();
-            }
-            _ => inject_one(kind, world, server, &mut stream).await,
+        number += 1;
+        let text = format!("{number} {kind}");
+        if let Some(lasts) = world.options.without.fault(number) {
+            // Time passes as if it had been there: what comes after it stays where it was.
+            world.sim.record("world", "fault left out", &text);
+            world.sim.sleep(lasts).await;
+            continue;
         }
+        world.feel(kind);
+        world.sim.record("world", "fault begins", &text);
+        // A stream of its own: leaving one fault out does not shift the draws of the others.
+        let mut own = Stream::new(world.options.seed, &format!("fault {number}"));
+        inject_kind(kind, world, (server, beside), &mut own).await;
+        world.sim.record("world", "fault ends", &text);
+    }
+}
+
+async fn inject_kind(kind: &str, world: &World, (server, beside): (&Server, &Beside), stream: &mut Stream) {
+    match (kind, beside.owners.first(), beside.workers.first()) {
+        ("second-crash", Some(second), _) => {
+            second.down();
+            world.sim.sleep(stream.between(10_000, 12_000_000)).await;
+            second.up();
+        }
+        ("second-cut" | "second-pause", Some(second), _) => part(kind, world, second, stream).await,
+        ("worker-crash", _, Some(worker)) => {
+            worker.down();
+            world.sim.sleep(stream.between(10_000, 12_000_000)).await;
+            worker.up();
+        }
+        ("worker-cut", _, Some(worker)) => {
+            worker.node.cut();
+            let leases = stream.between(1, 20);
+            world.sim.sleep(world.options.lease.0 * leases / 10).await;
+            worker.node.mend();
+        }
+        _ => inject_one(kind, world, server, stream).await,
     }
 }
 

@@ -5,6 +5,7 @@
 //! `asked.rs`, `director.rs`, `machine.rs` and `weather.rs` stand for the drawn ones.
 
 pub mod asked;
+pub mod canary;
 pub mod clients;
 pub mod director;
 pub mod far_worker;
@@ -96,8 +97,12 @@ impl World {
 
     /// A fault had its effect, or a state was seen.
     pub fn feel(&self, what: impl Into<Cow<'static, str>>) {
+        let what = what.into();
+        if !what.contains(':') {
+            self.sim.record("world", "felt", &what);
+        }
         let mut felt = self.felt.lock().unwrap_or_else(PoisonError::into_inner);
-        *felt.entry(what.into()).or_default() += 1;
+        *felt.entry(what).or_default() += 1;
     }
 
     /// Whether faults are over.

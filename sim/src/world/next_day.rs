@@ -16,7 +16,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Longer than a key is kept after its job's end, in microseconds.
-const DAY: u64 = 25 * 3_600_000_000;
+pub const DAY: u64 = 25 * 3_600_000_000;
 /// Keys that come back.
 const KEYS: usize = 5;
 

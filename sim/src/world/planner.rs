@@ -11,7 +11,7 @@ use fencepost_history::spec::PlainSpec;
 /// Starts a planner for each schedule, all on a machine of their own.
 pub fn start(world: &World) {
     let node = world.client_node(200);
-    for number in 0..world.options.schedules {
+    for number in (0..world.options.schedules).filter(|number| !world.options.without.has_schedule(*number)) {
         world.begin();
         let world = world.clone();
         node.run(move || async move {

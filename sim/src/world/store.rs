@@ -121,6 +121,9 @@ impl WatchedStore {
             request.scope, request.epoch.0, request.number.0
         );
         self.world.sim.record("store", "commit", &text);
+        if let Committed::Committed(_) | Committed::Already(_) = answer {
+            crate::report::leases::note(&self.world.sim, &request.batch);
+        }
         if let Committed::Committed(stated) = answer {
             self.mind_stated(*stated);
             self.world.history.lock().commits.push(Accepted {

@@ -1,0 +1,58 @@
+//! The reports of a set of runs, where they were asked for.
+//!
+//! Owns: writing them. Must never: turn a failure into a pass: a report that cannot be written is a mistake of its own.
+//! Next: `../report/`.
+
+use super::arguments::Seeds;
+use super::child::Ran;
+use super::report::{complain, say};
+use super::{PASS, USAGE};
+use crate::report::program::commit;
+use crate::report::summary::{Outcome, Set};
+use crate::report::{github, json, junit};
+use std::path::Path;
+
+/// Writes what was asked for; the code of the whole.
+pub fn write(seeds: &Seeds, all: &[Ran], below: &[String], code: u8) -> u8 {
+    if seeds.junit.is_none() && seeds.json.is_none() && !seeds.annotates {
+        return code;
+    }
+    let set = set(all, below);
+    let mut texts = Vec::new();
+    if let Some(path) = &seeds.junit {
+        texts.push((path, junit::text(&set)));
+    }
+    if let Some(path) = &seeds.json {
+        texts.push((path, json::text(&set)));
+    }
+    for (path, text) in texts {
+        if let Err(error) = write_file(Path::new(path), &text) {
+            complain(&format!("fencepost-sim: {path} could not be written: {error}"));
+            return if code == PASS { USAGE } else { code };
+        }
+    }
+    if seeds.annotates {
+        github::lines(&set).iter().for_each(|line| say(line));
+    }
+    code
+}
+
+/// What runs add up to.
+pub fn set(all: &[Ran], below: &[String]) -> Set {
+    let outcomes = all.iter().map(|ran| Outcome {
+        record: ran.left.record.clone(),
+        bundle: ran.left.bundle.clone(),
+    });
+    Set {
+        commit: commit(),
+        outcomes: outcomes.collect(),
+        below: below.to_vec(),
+    }
+}
+
+fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, text)
+}
