@@ -13,7 +13,7 @@ use crate::world::machine::Machines;
 use crate::world::server::Server;
 use crate::world::{Felt, World, asked, canary, clients, next_day, planner, target};
 use fencepost_core::fate::FateKind;
-use fencepost_core::job::{JobState, Origin};
+use fencepost_core::job::{Job, JobState, Origin};
 use fencepost_core::row::Row;
 use fencepost_core::schedule::PendingFate;
 use fencepost_history::checkers::{
@@ -54,6 +54,8 @@ pub struct Report {
     pub asleep: u64,
     /// What each job was asked for as, by its id.
     pub intents: BTreeMap<String, String>,
+    /// Attempts that have ended, by the rows of their jobs: job, token, result, and store time of the end.
+    pub ended: Vec<(String, String, String, i64)>,
     /// Occurrences that schedules asked for.
     pub windows: Vec<Window>,
     /// The last events.
@@ -168,6 +170,7 @@ async fn run_world(sim: Sim, options: Options) -> Report {
             .jobs()
             .map(|job| (job.id.to_string(), evidence.intent_of(job)))
             .collect(),
+        ended: ended(&rows),
         windows: windows(&evidence),
         ..Report::default()
     };
@@ -184,6 +187,26 @@ async fn run_world(sim: Sim, options: Options) -> Report {
         report.violations.extend(found.filter(counts));
     }
     report
+}
+
+fn ended(rows: &[Row]) -> Vec<(String, String, String, i64)> {
+    let jobs = rows
+        .iter()
+        .filter_map(|row| if let Row::Job(job) = row { Some(job) } else { None });
+    let of_job = |job: &Job| {
+        let id = job.id.to_string();
+        let attempts = job.attempts.iter();
+        let told = attempts.map(|one| {
+            (
+                id.clone(),
+                one.token.to_string(),
+                format!("{:?}", one.result),
+                one.ended_at.0,
+            )
+        });
+        told.collect::<Vec<_>>()
+    };
+    jobs.flat_map(of_job).collect()
 }
 
 /// Fates that a set of runs must have seen.

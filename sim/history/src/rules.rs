@@ -64,7 +64,10 @@ impl PlainRule {
 
     /// Whether an instant is asked for only because local times before it do not exist.
     pub fn is_after_gap(&self, at: i64) -> bool {
-        let PlainRule::Cron { texts, zone, overlap, .. } = self else {
+        let PlainRule::Cron {
+            texts, zone, overlap, ..
+        } = self
+        else {
             return false;
         };
         let strict = PlainRule::Cron {

@@ -103,6 +103,7 @@ fn keep(seeds: &Seeds, mut record: Record) -> Result<Left, String> {
     record.trace = Vec::new();
     record.windows = Vec::new();
     record.intents.clear();
+    record.ended = Vec::new();
     Ok(Left { record, bundle: place })
 }
 

@@ -1,7 +1,7 @@
 //! The record of one run: what went in, what was seen, what was judged.
 //!
-//! Owns: the shape that a bundle stores and that every report is made of. Must never: hold what a page needs only for its
-//! looks (see `timeline/`). A change of a field's meaning raises `bundle::VERSION`. Next: `bundle.rs`.
+//! Owns: the shape that a bundle stores and that every report is made of. Must never: hold what a page needs only
+//! for its looks (see `timeline/`). A change of a field's meaning raises `bundle::VERSION`. Next: `bundle.rs`.
 
 use super::program::Program;
 use super::subject;
@@ -47,6 +47,8 @@ pub struct Record {
     pub faults: Vec<Fault>,
     /// What was asked for, by job id.
     pub intents: BTreeMap<String, String>,
+    /// Attempts that have ended, by the rows that were left.
+    pub ended: Vec<Ended>,
     /// Occurrences that schedules asked for.
     pub windows: Vec<Window>,
     /// Every event; empty where they were not kept.
@@ -106,6 +108,19 @@ pub struct Fault {
     pub left_out: bool,
 }
 
+/// An attempt that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Job.
+    pub job: String,
+    /// Token.
+    pub token: String,
+    /// How.
+    pub result: String,
+    /// Store time of the end, in simulated microseconds since the run began: as true as the store's clock.
+    pub at: i64,
+}
+
 /// An occurrence that a schedule asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
@@ -154,6 +169,7 @@ impl Record {
                 .collect(),
             evaluations: report.evaluations.clone(),
             intents: report.intents.clone(),
+            ended: ended(report),
             windows: windows(report),
             ..Record::default()
         };
@@ -224,6 +240,18 @@ impl Story {
 fn rank(checker: &str) -> usize {
     let known = fencepost_history::checkers::names().position(|name| name == checker);
     known.unwrap_or(0)
+}
+
+fn ended(report: &Report) -> Vec<Ended> {
+    let ended = report.ended.iter();
+    ended
+        .map(|(job, token, result, at)| Ended {
+            job: job.clone(),
+            token: token.clone(),
+            result: result.clone(),
+            at: at - report.starts_at,
+        })
+        .collect()
 }
 
 fn windows(report: &Report) -> Vec<Window> {

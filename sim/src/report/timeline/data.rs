@@ -1,7 +1,7 @@
 //! What a timeline shows, taken from a run's record.
 //!
-//! Owns: lanes, leases, calls, occurrence windows, marks, and what of it a violation is about. Must never: decide how it looks
-//! (`draw.js`), or what is wrong (the checkers). Next: `states.rs`.
+//! Owns: lanes, leases, calls, occurrence windows, marks, and what of it a violation is about. Must never: decide
+//! how it looks (`draw.js`), or what is wrong (the checkers). Next: `states.rs`.
 
 use super::states::{State, states};
 use crate::report::promises::promise;
@@ -147,7 +147,7 @@ pub fn of(record: &Record) -> Timeline {
         states: states(trace, record.simulated_us),
         faults: record.faults.clone(),
         felt: felt(trace),
-        leases: leases(trace, record.simulated_us, &wrong),
+        leases: end_by_rows(leases(trace, record.simulated_us, &wrong), record),
         calls: calls(trace, &wrong),
         windows: windows(record, &wrong),
         marks: trace.iter().filter_map(mark).collect(),
@@ -262,6 +262,19 @@ fn leases(trace: &[Event], end: u64, wrong: &Wrong) -> Vec<Lease> {
     leases
 }
 
+/// A lease whose end nobody was told of, as when the answer to its commit was lost: as the job's row tells it.
+fn end_by_rows(mut leases: Vec<Lease>, record: &Record) -> Vec<Lease> {
+    let told: BTreeMap<_, _> = record.ended.iter().map(|one| ((&one.job, &one.token), one)).collect();
+    for lease in leases.iter_mut().filter(|lease| lease.result.is_none()) {
+        if let Some(ended) = told.get(&(&lease.job, &lease.token)) {
+            lease.result = Some(ended.result.clone());
+            let at = u64::try_from(ended.at).unwrap_or(0);
+            lease.to = lease.to.min(at.max(lease.from));
+        }
+    }
+    leases
+}
+
 fn calls(trace: &[Event], wrong: &Wrong) -> Vec<Call> {
     let calls = trace
         .iter()
@@ -351,7 +364,7 @@ fn violations(record: &Record) -> Vec<Shown> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::record::Violation;
+    use crate::report::record::{Ended, Violation};
 
     fn record(events: &[(u64, &str, &str, &str)], violations: Vec<Violation>) -> Record {
         let event = |(at, node, kind, payload): &(u64, &str, &str, &str)| {
@@ -383,6 +396,19 @@ mod tests {
             .map(|one| (one.lane.as_str(), one.from, one.to, one.result.as_deref()))
             .collect();
         assert_eq!(told, [("server", 1, 7, Some("WorkerLost")), ("second", 9, 100, None)]);
+    }
+
+    #[test]
+    fn an_end_that_nobody_was_told_of_is_in_the_row() {
+        let mut record = record(&[(5, "server", "lease", "job_a 1 t1 5000")], Vec::new());
+        record.ended.push(Ended {
+            job: "job_a".to_owned(),
+            token: "t1".to_owned(),
+            result: "Failed".to_owned(),
+            at: 9,
+        });
+        let lease = of(&record).leases.remove(0);
+        assert_eq!((lease.from, lease.to, lease.result.as_deref()), (5, 9, Some("Failed")));
     }
 
     #[test]
