@@ -74,7 +74,7 @@ impl PlainRule {
             texts: texts.clone(),
             zone: *zone,
             fires_after_gap: false,
-            overlap: *overlap,
+            overlap,
         };
         let asks = |rule: &PlainRule| !rule.instants(at - 1, at).is_empty();
         asks(self) && !asks(&strict)

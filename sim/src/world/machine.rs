@@ -23,10 +23,10 @@ pub struct Machine {
 
 #[derive(Clone)]
 enum What {
-    Server(Server),
-    Owner(Second),
-    Worker(FarWorker),
-    Store(Server),
+    Server(Box<Server>),
+    Owner(Box<Second>),
+    Worker(Box<FarWorker>),
+    Store(Box<Server>),
     Target(SimNode),
 }
 
@@ -37,21 +37,21 @@ pub struct Machines(Arc<Vec<(&'static str, Machine)>>);
 impl Machines {
     /// Those of this world.
     pub fn of(world: &World, server: &Server, beside: &Beside) -> Machines {
-        let mut all = vec![("scheduler", What::Server(server.clone()))];
+        let mut all = vec![("scheduler", What::Server(server.clone().into()))];
         all.extend(
             beside
                 .owners
                 .iter()
-                .map(|owner| ("scheduler", What::Owner(owner.clone()))),
+                .map(|owner| ("scheduler", What::Owner(owner.clone().into()))),
         );
         all.extend(
             beside
                 .workers
                 .iter()
-                .map(|worker| ("worker", What::Worker(worker.clone()))),
+                .map(|worker| ("worker", What::Worker(worker.clone().into()))),
         );
         if server.apart.is_some() {
-            all.push(("store", What::Store(server.clone())));
+            all.push(("store", What::Store(server.clone().into())));
         }
         all.extend(world.sim.node("target").map(|target| ("target", What::Target(target))));
         let held = all.into_iter().map(|(role, what)| {
