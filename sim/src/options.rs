@@ -139,12 +139,7 @@ impl Options {
 
     /// The same, less what is left out.
     pub fn leaving_out(mut self, without: Without) -> Options {
-        let families = if self.plan.is_some() {
-            Vec::new()
-        } else {
-            without.families()
-        };
-        for family in families {
+        for family in without.families() {
             match family {
                 "slow" => self.faults.slow = false,
                 "unknown" => self.faults.unknown = false,

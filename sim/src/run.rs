@@ -13,7 +13,7 @@ use crate::world::machine::Machines;
 use crate::world::server::Server;
 use crate::world::{Felt, World, asked, canary, clients, next_day, planner, target};
 use fencepost_core::fate::FateKind;
-use fencepost_core::job::{Job, JobState, Origin};
+use fencepost_core::job::{JobState, Origin};
 use fencepost_core::row::Row;
 use fencepost_core::schedule::PendingFate;
 use fencepost_history::checkers::{
@@ -170,7 +170,7 @@ async fn run_world(sim: Sim, options: Options) -> Report {
             .jobs()
             .map(|job| (job.id.to_string(), evidence.intent_of(job)))
             .collect(),
-        ended: ended(&rows),
+        ended: ended_by_rows(&rows),
         windows: windows(&evidence),
         ..Report::default()
     };
@@ -189,24 +189,17 @@ async fn run_world(sim: Sim, options: Options) -> Report {
     report
 }
 
-fn ended(rows: &[Row]) -> Vec<(String, String, String, i64)> {
-    let jobs = rows
-        .iter()
-        .filter_map(|row| if let Row::Job(job) = row { Some(job) } else { None });
-    let of_job = |job: &Job| {
-        let id = job.id.to_string();
-        let attempts = job.attempts.iter();
-        let told = attempts.map(|one| {
-            (
-                id.clone(),
-                one.token.to_string(),
-                format!("{:?}", one.result),
-                one.ended_at.0,
-            )
+fn ended_by_rows(rows: &[Row]) -> Vec<(String, String, String, i64)> {
+    let mut ended = Vec::new();
+    for row in rows {
+        let Row::Job(job) = row else { continue };
+        let told = job.attempts.iter().map(|one| {
+            let result = format!("{:?}", one.result);
+            (job.id.to_string(), one.token.to_string(), result, one.ended_at.0)
         });
-        told.collect::<Vec<_>>()
-    };
-    jobs.flat_map(of_job).collect()
+        ended.extend(told);
+    }
+    ended
 }
 
 /// Fates that a set of runs must have seen.

@@ -85,6 +85,16 @@ impl Without {
     }
 }
 
+impl Item {
+    /// Whether only a story that the seed draws whole has such a thing.
+    pub fn is_of_the_swarm(&self) -> bool {
+        match self {
+            Item::Client(_) | Item::Family(_) => true,
+            Item::Schedule(_) | Item::Fault(..) | Item::Job(_) => false,
+        }
+    }
+}
+
 impl fmt::Display for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,5 +1,5 @@
 //! What is left of a failure: its words, its bundle, the same run again, a smaller one; and the reports of many.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod support;
 
@@ -98,6 +98,46 @@ fn what_a_failure_does_not_need_is_left_out() {
     let again = sim(&["repro", &smaller]);
     assert_eq!(again.status.code(), Some(1), "{}", told(&again));
     assert!(told(&again).contains("the same verdict and the same hash came out"));
+}
+
+#[test]
+fn a_scenarios_bundle_runs_again_without_its_file_and_shrinks() {
+    let folder = Folder::new("scenario");
+    let file = folder.join("lost.toml");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/faults/lost-ack.toml");
+    std::fs::copy(source, &file).unwrap();
+    let story = [
+        "run",
+        file.to_str().unwrap(),
+        "--seed",
+        "0",
+        "--plant",
+        "once-tried-again",
+    ];
+    let ran = sim(&[&story[..], &["--bundles", folder.name(), "--html", folder.name()]].concat());
+    assert_eq!(ran.status.code(), Some(1), "{}", told(&ran));
+    let own = folder.path().file_name().unwrap().to_str().unwrap();
+    let name = format!("{own}-lost-seed-0-once-tried-again");
+    assert!(folder.join(&format!("{name}.html")).is_file(), "{}", told(&ran));
+    let bundle = folder.join(&format!("{name}.json")).to_str().unwrap().to_owned();
+
+    std::fs::remove_file(&file).unwrap();
+    let again = sim(&["repro", &bundle]);
+    assert_eq!(again.status.code(), Some(1), "{}", told(&again));
+    assert!(told(&again).contains("is not as it was"), "{}", told(&again));
+    assert!(told(&again).contains("the same verdict came out"), "{}", told(&again));
+
+    let shrunk = sim(&["shrink", &bundle, "--runs", "30"]);
+    assert_eq!(shrunk.status.code(), Some(0), "{}", told(&shrunk));
+    let after = json(&bundle.replace(".json", ".shrunk.json"));
+    assert_eq!(after["violations"][0]["checker"], "no_double_effect");
+    let is_out = |fault: &Value| fault["left_out"] == true;
+    let faults = after["faults"].as_array().unwrap();
+    assert!(faults.iter().any(is_out) && !faults.iter().all(is_out), "{faults:?}");
+
+    let refused = sim(&[&story[..2], &["--without", "family:slow"]].concat());
+    assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+    assert!(told(&refused).contains("is of the swarm"), "{}", told(&refused));
 }
 
 #[test]

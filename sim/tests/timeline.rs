@@ -1,5 +1,5 @@
 //! The timeline in a real browser, where there is one, and by its data everywhere.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod support;
 

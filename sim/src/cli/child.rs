@@ -3,7 +3,7 @@
 //! Owns: starting it and reading its record. Must never: take a process that left no record for one that passed. Next:
 //! `workers.rs`, `single.rs`.
 
-use crate::report::record::{Record, Story, Violation};
+use crate::report::record::{Record, Scenario, Story, Violation};
 use serde::{Deserialize, Serialize};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,6 +90,7 @@ fn lost(story: &Story, why: &str) -> Left {
     };
     let record = Record {
         seed: story.seed,
+        scenario: story.scenario.as_deref().map(Scenario::at),
         plant: story.plant.clone(),
         without: story.without.clone(),
         violations: vec![violation],

@@ -116,7 +116,7 @@ impl Search {
     }
 }
 
-/// What can be left out, the largest first.
+/// What can be left out, the largest first. A scenario has neither families nor numbered clients.
 fn parts(record: &Record) -> Vec<(&'static str, Vec<Item>)> {
     let already: Without = record.without.parse().unwrap_or_default();
     let is_there = |item: &Item| !already.items().any(|out| out == item);
@@ -126,9 +126,14 @@ fn parts(record: &Record) -> Vec<(&'static str, Vec<Item>)> {
         .map(|name| Item::Family(name));
     let mut clients = BTreeSet::new();
     let mut jobs = BTreeSet::new();
-    for intent in record.intents.values().filter(|intent| intent.starts_with('c')) {
+    for intent in record.intents.values() {
         // An item of a batch is named by the batch and its own number.
-        let parts: Vec<&str> = intent.split('-').take(2).collect();
+        let length = match intent.chars().next() {
+            Some('c') => 2,
+            Some('w') => 3,
+            _ => continue,
+        };
+        let parts: Vec<&str> = intent.split('-').take(length).collect();
         clients.extend(client_of(intent));
         jobs.insert(Item::Job(parts.join("-")));
     }
@@ -159,8 +164,11 @@ fn schedule(name: &str) -> Option<Item> {
     name.strip_prefix('s')?.parse().ok().map(Item::Schedule)
 }
 
-/// Whether a family was on: the options name those that were.
+/// Whether a family was on that can be left out: the options name those that were.
 fn has_family(record: &Record, family: &str) -> bool {
+    if record.scenario.is_some() {
+        return false;
+    }
     let drawn = record.options.split(' ').find_map(|word| word.strip_prefix("faults="));
     drawn.is_some_and(|names| names.split('+').any(|name| name == family))
 }

@@ -54,6 +54,12 @@ pub fn lint(paths: &[String]) -> u8 {
 
 /// `run` of scenario files: one seed of one file in this process.
 pub fn run(seeds: &Seeds) -> u8 {
+    if let Some(item) = seeds.without.items().find(|item| item.is_of_the_swarm()) {
+        complain(&format!(
+            "fencepost-sim: {item} is of the swarm: a scenario has none to leave out"
+        ));
+        return USAGE;
+    }
     match load(&seeds.paths).as_deref() {
         Err(code) => *code,
         Ok([scenario]) if !seeds.is_set => single::run_one(&of_file(seeds, scenario), Some(scenario)),

@@ -43,11 +43,16 @@ pub fn write_into(folder: &Path, record: &Record) -> Result<PathBuf, String> {
 pub fn name(record: &Record) -> String {
     let plant = record.plant.as_deref().map(|bug| format!("-{bug}")).unwrap_or_default();
     let part = if record.without.is_empty() { "" } else { "-part" };
-    let file = record.scenario.as_ref().map(|scenario| Path::new(&scenario.path));
-    let story = file
-        .and_then(Path::file_stem)
-        .map(|stem| format!("{}-", stem.to_string_lossy()));
-    format!("{}seed-{}{plant}{part}", story.unwrap_or_default(), record.seed)
+    let story = record.scenario_path().map(story).unwrap_or_default();
+    format!("{story}seed-{}{plant}{part}", record.seed)
+}
+
+/// A scenario by its folder and its name: two folders may have a file of one name.
+fn story(path: &str) -> String {
+    let path = Path::new(path);
+    let folder = path.parent().and_then(Path::file_name);
+    let names = folder.into_iter().chain(path.file_stem());
+    names.map(|name| format!("{}-", name.to_string_lossy())).collect()
 }
 
 /// Writes the bundle of a run.

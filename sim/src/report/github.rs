@@ -17,7 +17,11 @@ pub fn lines(set: &Set) -> Vec<String> {
             let first = record.violations.first().cloned().unwrap_or_default();
             let mut text = vec![first.what, format!("repeat with: {}", record.story().command())];
             text.extend(outcome.bundle.iter().map(|place| format!("bundle: {place}")));
-            let title = format!("seed {}: {}", record.seed, first.checker);
+            let story = record
+                .scenario_path()
+                .map(|path| format!("{path} "))
+                .unwrap_or_default();
+            let title = format!("{story}seed {}: {}", record.seed, first.checker);
             format!("::error title={}::{}", property(&title), data(&text.join("\n")))
         })
         .collect();

@@ -38,6 +38,7 @@ fn value(set: &Set) -> Value {
 fn run(outcome: &Outcome) -> Value {
     let record = &outcome.record;
     json!({
+        "scenario": record.scenario_path(),
         "seed": record.seed,
         "passed": record.is_content(),
         "options": record.options,
@@ -69,6 +70,7 @@ mod tests {
         let failed = &value["runs"][1];
         assert_eq!(failed["violations"][0]["checker"], json!("no_double_effect"));
         assert_eq!(failed["violations"][0]["token"], json!("0f"));
+        assert_eq!(failed["scenario"], json!(null));
         assert_eq!(failed["repeat_with"], json!("cargo sim run --seed 7"));
     }
 }

@@ -31,8 +31,9 @@ pub fn text(set: &Set) -> String {
 fn case(outcome: &Outcome) -> String {
     let record = &outcome.record;
     let head = format!(
-        "    <testcase name=\"seed {}\" classname=\"drawn from the seed\" time=\"{}\">\n",
+        "    <testcase name=\"seed {}\" classname=\"{}\" time=\"{}\">\n",
         record.seed,
+        escaped(record.scenario_path().unwrap_or("drawn from the seed")),
         seconds(record.wall_ms)
     );
     let failure = record.violations.first().map(|first| {

@@ -66,7 +66,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// The file at this path, as it reads now.
-    fn at(path: &str) -> Scenario {
+    pub fn at(path: &str) -> Scenario {
         Scenario {
             path: path.to_owned(),
             text: std::fs::read_to_string(path).unwrap_or_default(),
@@ -193,10 +193,15 @@ impl Record {
     pub fn story(&self) -> Story {
         Story {
             seed: self.seed,
-            scenario: self.scenario.as_ref().map(|scenario| scenario.path.clone()),
+            scenario: self.scenario_path().map(str::to_owned),
             plant: self.plant.clone(),
             without: self.without.clone(),
         }
+    }
+
+    /// The scenario's file, where the run had one.
+    pub fn scenario_path(&self) -> Option<&str> {
+        self.scenario.as_ref().map(|scenario| scenario.path.as_str())
     }
 
     /// Whether every checker was content.
@@ -331,5 +336,8 @@ mod tests {
             story.command(),
             "cargo sim run --seed 7 --plant fires-ahead --without fault:1:9"
         );
+        let scenario = Some("faults/a.toml".to_owned());
+        let told = Story { scenario, ..story }.command();
+        assert!(told.starts_with("cargo sim run faults/a.toml --seed 7 "), "{told}");
     }
 }

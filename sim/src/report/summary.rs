@@ -32,6 +32,8 @@ pub struct Set {
 pub enum Counted {
     /// A fault that had its effect.
     Fault,
+    /// One of a scenario's own faults that had its effect, by its number in the file: counted as a fault already.
+    Entry,
     /// A request that was carried out.
     Operation,
     /// A state that was met.
@@ -43,7 +45,7 @@ impl Counted {
     pub fn of(name: &str) -> (Counted, &str) {
         match name.split_once(':') {
             Some(("op", rest)) => (Counted::Operation, rest),
-            Some(("fault", rest)) => (Counted::Fault, rest),
+            Some(("fault", rest)) => (Counted::Entry, rest),
             Some((_, rest)) => (Counted::State, rest),
             None => (Counted::Fault, name),
         }
@@ -177,7 +179,7 @@ fn wrapped(title: &str, items: &[String]) -> Vec<String> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::super::record::Violation;
     use super::*;
 
@@ -198,7 +200,7 @@ pub mod tests {
             simulated_us: 100_000_000 + 90_000_000_000,
             asleep_us: 90_000_000_000,
             wall_ms: 50,
-            felt: [("crash", 2), ("op:create", 3), ("seen:dead", 1)]
+            felt: [("crash", 2), ("fault:1-crash", 2), ("op:create", 3), ("seen:dead", 1)]
                 .map(|(what, count)| (what.to_owned(), count))
                 .into(),
             evaluations: [("no_double_effect".to_owned(), 9)].into(),

@@ -125,8 +125,8 @@ pub struct Shown {
     nominal: Option<i64>,
 }
 
-/// Machines that are shown, in this order, where the run has them.
-const LANES: &[&str] = &["store", "server", "second", "worker", "target", "client"];
+/// What the names of machines begin with that are shown, in this order, where the run has them.
+const LANES: &[&str] = &["store", "server", "second", "third", "worker", "target", "client"];
 
 /// What the page of a run shows.
 pub fn of(record: &Record) -> Timeline {
@@ -206,8 +206,16 @@ fn checkers(record: &Record) -> Vec<Checker> {
 
 fn lanes(trace: &[Event]) -> Vec<String> {
     let there: BTreeSet<&str> = trace.iter().map(|event| event.node.as_str()).collect();
-    let known = LANES.iter().filter(|lane| there.contains(*lane));
-    known.map(|lane| (*lane).to_owned()).collect()
+    // Clients speak with one voice, whatever their machines are called.
+    let is_its = |lane: &str, name: &str| name.starts_with(lane) && !name.starts_with("client-");
+    let named = |lane: &&'static str| {
+        let lane = *lane;
+        there
+            .iter()
+            .filter(move |name| is_its(lane, name))
+            .map(|name| (*name).to_owned())
+    };
+    LANES.iter().flat_map(named).collect()
 }
 
 fn felt(trace: &[Event]) -> Vec<(u64, String)> {

@@ -35,14 +35,17 @@ const EFFECTS: &[(&str, Effect)] = &[
     ("resumed", (&["paused"], None)),
     ("cut off", (&[], Some("cut"))),
     ("reachable", (&["cut"], None)),
+    ("cut off from", (&[], Some("cut"))),
+    ("reaches", (&["cut"], None)),
     ("away", (&[], Some("away"))),
     ("back", (&["away"], None)),
     ("full", (&[], Some("full"))),
     ("has room", (&["full"], None)),
+    ("serves again", (&["away", "full"], None)),
 ];
 
-/// Machines that say when they are ready: of others a start has no length.
-const SAY_READY: &[&str] = &["server", "second", "worker"];
+/// What the names of machines begin with that say when they are ready: of others a start has no length.
+const SAY_READY: &[&str] = &["server", "second", "third", "worker"];
 
 /// Every state, up to the end of the run.
 pub fn states(trace: &[Event], end: u64) -> Vec<State> {
@@ -56,7 +59,7 @@ pub fn states(trace: &[Event], end: u64) -> Vec<State> {
                 done.push(state);
             }
         }
-        let says = begins != Some("starting") || SAY_READY.contains(&event.node.as_str());
+        let says = begins != Some("starting") || SAY_READY.iter().any(|name| event.node.starts_with(name));
         if let Some(kind) = begins.filter(|_| says) {
             open.entry((event.node.clone(), kind)).or_insert_with(|| State {
                 lane: event.node.clone(),
@@ -87,7 +90,10 @@ fn label(kind: &str, event: &Event) -> String {
         "down" => "process dead".to_owned(),
         "starting" => "starting".to_owned(),
         "paused" => "frozen".to_owned(),
-        "cut" => "cut off from the network".to_owned(),
+        "cut" if event.kind == "cut off from" => format!("cut off from {}", event.payload),
+        "cut" => format!("cut off from the network {}", event.payload)
+            .trim_end()
+            .to_owned(),
         "clock" => {
             let micros = event.payload.parse::<i64>().unwrap_or(0);
             let sign = if micros < 0 { "behind" } else { "ahead" };
@@ -132,6 +138,30 @@ mod tests {
                 server("paused", 10, 20),
                 server("down", 20, 30),
                 server("starting", 30, 100)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_befalls_in_a_scenario_ends_by_its_own_words() {
+        let found = told(&[
+            (5, "third", "cut off from", "store in true out false"),
+            (6, "store", "away", ""),
+            (8, "third", "reaches", "store"),
+            (9, "store", "serves again", ""),
+            (10, "worker-2", "restarted", ""),
+            (12, "worker-2", "works", ""),
+        ]);
+        let named: Vec<_> = found
+            .iter()
+            .map(|(lane, kind, from, to)| (lane.as_str(), *kind, *from, *to))
+            .collect();
+        assert_eq!(
+            named,
+            [
+                ("third", "cut", 5, 8),
+                ("store", "away", 6, 9),
+                ("worker-2", "starting", 10, 12)
             ]
         );
     }
