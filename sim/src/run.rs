@@ -157,10 +157,6 @@ async fn run_world(sim: Sim, options: Options) -> Report {
         rows: &rows,
         unmet: unmet.as_deref(),
     };
-    let verdicts = match &world.options.plan {
-        Some(plan) => judge_by(&evidence, &plan.invariants),
-        None => judge(&evidence),
-    };
     note_states(&world, &seen, &rows);
     let mut report = Report {
         felt: std::mem::take(&mut *world.felt.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -174,6 +170,16 @@ async fn run_world(sim: Sim, options: Options) -> Report {
         windows: windows(&evidence),
         ..Report::default()
     };
+    take_verdicts(&world, &evidence, &mut report);
+    report
+}
+
+/// What every checker that is asked has to say.
+fn take_verdicts(world: &World, evidence: &Evidence<'_>, report: &mut Report) {
+    let verdicts = match &world.options.plan {
+        Some(plan) => judge_by(evidence, &plan.invariants),
+        None => judge(evidence),
+    };
     for (checker, mut verdict) in verdicts {
         report.evaluations.insert(checker.to_owned(), verdict.evaluations);
         let found = verdict.violations.into_iter().enumerate().map(|(number, what)| Found {
@@ -186,7 +192,6 @@ async fn run_world(sim: Sim, options: Options) -> Report {
         let counts = |found: &Found| is_whole || found.what != JUDGED_NOTHING;
         report.violations.extend(found.filter(counts));
     }
-    report
 }
 
 fn ended_by_rows(rows: &[Row]) -> Vec<(String, String, String, i64)> {
