@@ -71,6 +71,8 @@ impl LeaseManager {
                 self.join_ready(class, name, &row, job, out);
             }
             self.ready.class_mut(class).window.end_load();
+        } else {
+            self.order_ready_page(class, out);
         }
         self.ready.line_up(class);
         self.fresh = true;

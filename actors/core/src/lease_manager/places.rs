@@ -94,6 +94,7 @@ impl LeaseManager {
         out.put(Row::Wait(row));
         if let Some(mark) = self.waits.mark().on_insert(key) {
             self.put_wait_mark(mark, out);
+            self.waits.window().begins_lower();
         }
         self.waits.insert(key, entry);
     }
@@ -167,6 +168,7 @@ impl LeaseManager {
         let class = self.ready.class_mut(id);
         out.put(Row::Ready(ready::row_of(self.facts.shard, &class.name, key)));
         if let Some(mark) = class.mark.on_insert(key) {
+            class.window.begins_lower();
             self.put_ready_mark(id, mark, out);
         }
     }

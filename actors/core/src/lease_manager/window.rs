@@ -116,6 +116,14 @@ impl<K: Copy + Ord, E: Costly> Window<K, E> {
         }
     }
 
+    /// A row was written below where the first page under way begins: it must be read again from there.
+    pub(super) fn begins_lower(&mut self) {
+        if self.loading == Some(Beyond::Unloaded) {
+            // What nothing joins on to.
+            self.loading = Some(Beyond::Complete);
+        }
+    }
+
     /// A page came in, after which `beyond` follows. False if it does not join on any more (the horizon
     /// fell meanwhile), or was not asked for: then it is to be dropped. True: `insert` its rows now,
     /// skipping those that are `is_gone`, then call `end_load`.

@@ -4,7 +4,8 @@
 use crate::support::lease_harness::{Leases, START};
 use crate::support::make::{item, item_due, job_id, spec, succeeded, worker};
 use fencepost_core::ids::WorkerId;
-use fencepost_core::lease_manager::io::CreateItem;
+use fencepost_core::job::JobSpec;
+use fencepost_core::lease_manager::io::{CreateItem, LeaseEffect, LeaseInput};
 use fencepost_core::limits::WAIT_WINDOW_JOBS;
 use fencepost_core::time::{Span, StoreTime};
 
@@ -165,5 +166,56 @@ fn f20_an_owner_that_ends_while_rows_are_moved_loses_nothing() {
     leases.pass(Span::from_secs(3 * 3_600));
     leases.pass(Span::from_secs(3 * 3_600));
     assert_eq!(first + drain(&mut leases, &w), MANY);
+    leases.check();
+}
+
+/// A number of jobs that run to their end, so that the marks rise over them (F7).
+fn run_many(leases: &mut Leases, w: &WorkerId, delay: Option<Span>, priority: u8) {
+    for round in 0..5 {
+        let urgent = |n| item(n, JobSpec { priority, ..spec() });
+        let items = (round * 1_000..round * 1_000 + 1_000).map(|n| CreateItem { delay, ..urgent(n) });
+        create(leases, items);
+        leases.pass(Span::from_secs(120));
+        assert_eq!(drain(leases, w), 1_000);
+    }
+}
+
+/// An owner ends, and what this creates comes while the next one's first pages are being read. The sweep, which would
+/// find a job some day, is not answered.
+fn create_while_opened(leases: &mut Leases, items: impl Iterator<Item = CreateItem>) {
+    leases.hold_loads = true;
+    leases.restart();
+    let loads: Vec<LeaseEffect> = leases.loads.drain(..).collect();
+    let pages: Vec<LeaseInput> = loads.into_iter().map(|load| leases.fetch(load)).collect();
+    create(leases, items);
+    pages.into_iter().for_each(|page| leases.step(page));
+    leases.jump(Span::from_secs(3));
+    leases.step(LeaseInput::Tick);
+    leases.hold_loads = false;
+    leases
+        .loads
+        .retain(|load| !matches!(load, LeaseEffect::LoadSweep { .. }));
+    leases.answer_loads();
+    leases.step(LeaseInput::Tick);
+}
+
+#[test]
+fn f7_a_wait_below_the_mark_that_comes_while_the_first_page_is_read_is_found() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    run_many(&mut leases, &w, Some(MINUTE), 4);
+    set_back(&mut leases, Span::from_secs(5 * 3_600));
+    create_while_opened(&mut leases, (9_000..9_001).map(|n| delayed(n, Span::from_secs(1))));
+    assert_eq!(drain(&mut leases, &w), 1);
+    leases.check();
+}
+
+#[test]
+fn f7_a_more_urgent_job_that_comes_while_the_first_page_is_read_is_found() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    run_many(&mut leases, &w, None, 4);
+    create(&mut leases, (8_000..8_001).map(|n| item(n, spec())));
+    let urgent = JobSpec { priority: 0, ..spec() };
+    create_while_opened(&mut leases, (9_000..9_001).map(|n| item(n, urgent.clone())));
+    assert_eq!(drain(&mut leases, &w), 2);
     leases.check();
 }
