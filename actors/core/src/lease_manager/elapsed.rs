@@ -9,6 +9,7 @@
 //! Owns: the difference, and which rows the walk has moved. Must never: hold anything per job, or move a row twice.
 //! Next: `waiting.rs`, `loads.rs`.
 
+use super::loads::reject;
 use super::places::put_job;
 use super::waiting::WaitKey;
 use super::{LeaseManager, Orders};
@@ -73,16 +74,19 @@ impl Elapsed {
         let (store, mono) = std::mem::replace(&mut self.last, (now.store, now.mono));
         let passed = i64::try_from(now.mono.since(mono).0).unwrap_or(i64::MAX);
         let stated = now.store.0.saturating_sub(store.0);
-        self.behind = self.behind.saturating_add(passed.saturating_sub(stated));
+        let before = self.behind;
+        self.behind = before.saturating_add(passed.saturating_sub(stated));
         self.is_lowered |= stated < 0;
-        if self.walk.is_none() {
-            self.begin_walk(now);
+        // While the store is away steps are made at the time stated last, and after a freeze one may be made at a time
+        // that was stated before: that is no slow clock.
+        if self.walk.is_none() && stated != 0 {
+            self.begin_walk(now, before.min(self.behind));
         }
     }
 
-    fn begin_walk(&mut self, now: Now) {
+    fn begin_walk(&mut self, now: Now, behind_for_long: i64) {
         let which = match self.behind {
-            behind if behind > JUMP_MAX && (self.is_lowered || behind > HELD_MAX) => Which::NotPassed,
+            behind if behind > JUMP_MAX && (self.is_lowered || behind_for_long > HELD_MAX) => Which::NotPassed,
             behind if behind < -JUMP_MAX => Which::BegunBefore(now.store),
             _ => return,
         };
@@ -130,13 +134,15 @@ impl Elapsed {
     }
 
     /// Orders it when its time has come.
-    pub(super) fn on_tick(&mut self, now: Monotonic, out: &mut Orders) {
+    /// Nothing of the range lies below its mark (F7).
+    pub(super) fn on_tick(&mut self, now: Monotonic, mark: Option<WaitKey>, out: &mut Orders) {
         let due = self
             .walk
             .as_mut()
             .filter(|walk| !walk.is_loading && walk.next_at <= now);
         if let Some(walk) = due {
             walk.is_loading = true;
+            walk.from = walk.from.or(mark);
             out.effect(LeaseEffect::LoadMoved {
                 from: walk.from,
                 limit: SWEEP_ROWS,
@@ -174,18 +180,20 @@ impl LeaseManager {
         self.order_wait_page(out);
     }
 
-    /// The row of a wait of a length follows the clock; when the wait ends stays as it is. What is due lies in a ready
-    /// window, and an instant of the calendar is meant as it is.
+    /// The row of a wait of a length follows the clock; when the wait ends stays as it is. An instant of the calendar is
+    /// meant as it is.
     fn move_row(&mut self, now: Now, walk: Walk, row: &WaitRow, mut job: Job, out: &mut Orders) {
         let key = (row.at, row.id);
         let Some(length) = row.length.filter(|length| walk.is_to_move(key, *length)) else {
             return;
         };
         let lies_here = matches!(job.place, Place::Wait { at, .. } if at == row.at) && job.id == row.id;
-        if !lies_here || self.waits.is_lent(&key) || self.leases.get(row.id).is_some() {
+        if !lies_here || self.leases.get(row.id).is_some() || reject(&job, row.id, true).is_some() {
             return;
         }
+        let is_due = self.waits.is_lent(&key);
         let known = self.waits.window().get_mut(&key).and_then(|entry| entry.ends_at);
+        let known = known.or(is_due.then_some(now.mono));
         let Some(ends_at) = known.or_else(|| self.elapsed.ends_at(row, now)) else {
             return;
         };
@@ -198,7 +206,13 @@ impl LeaseManager {
             Which::NotPassed => moved(row.at, -walk.by),
             Which::BegunBefore(_) => moved(now.store + left, self.elapsed.behind.max(0)),
         };
-        self.delete_wait_row(key, out);
+        match (is_due, walk.which) {
+            // An owner to come reads that it is due.
+            (true, Which::BegunBefore(_)) => return,
+            // To it, what is due in a ready window would wait anew: it is promoted again under the row's new instant.
+            (true, Which::NotPassed) => self.leave_place(&job, out),
+            (false, _) => self.delete_wait_row(key, out),
+        }
         job.version += 1;
         job.place = Place::Wait { at, length: left };
         put_job(&job, out);

@@ -145,7 +145,7 @@ fn beyond_of<K>(end: bool, horizon: Option<K>, last: Option<K>) -> Beyond<K> {
 }
 
 /// Why a stored job cannot be decided on, if so (F9).
-fn reject(job: &Job, id: JobId, fits: bool) -> Option<&'static str> {
+pub(super) fn reject(job: &Job, id: JobId, fits: bool) -> Option<&'static str> {
     if job.id != id {
         return Some("the row holds another job");
     }

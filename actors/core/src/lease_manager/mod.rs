@@ -279,7 +279,7 @@ impl LeaseManager {
         }
         self.promote_due(now, out);
         self.sweep.on_tick(now.mono, out);
-        self.elapsed.on_tick(now.mono, out);
+        self.elapsed.on_tick(now.mono, self.waits.mark().stored(), out);
     }
 
     /// Moves due jobs from the wait window to the ready windows; their rows follow only when they must.

@@ -7,6 +7,7 @@ use fencepost_core::ids::WorkerId;
 use fencepost_core::job::JobSpec;
 use fencepost_core::lease_manager::io::{CreateItem, LeaseEffect, LeaseInput};
 use fencepost_core::limits::WAIT_WINDOW_JOBS;
+use fencepost_core::row::{Row, RowKey};
 use fencepost_core::time::{Span, StoreTime};
 
 const MINUTE: Span = Span::from_secs(60);
@@ -169,6 +170,59 @@ fn f20_an_owner_that_ends_while_rows_are_moved_loses_nothing() {
     leases.check();
 }
 
+/// What is due stays due: its row follows the clock too, though it is in a ready window by now.
+#[test]
+fn f20_what_was_due_before_the_clock_was_set_back_is_due_after_the_owner_ended() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    create(&mut leases, (0..10).map(|n| delayed(n, HOUR)));
+    leases.pass(HOUR + MINUTE);
+    set_back(&mut leases, Span::from_secs(5 * 3_600));
+    leases.pass(MINUTE);
+    leases.restart();
+    leases.pass(Span::from_secs(1));
+    assert_eq!(drain(&mut leases, &w), 10);
+    leases.check();
+}
+
+/// While the store is away only heartbeats are stepped, at the time that it stated last.
+#[test]
+fn f20_a_store_that_was_away_makes_no_wait_shorter() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    let away = Span::from_secs(11 * 60);
+    for _ in 0..11 * 12 {
+        leases.now.mono = leases.now.mono + Span::from_secs(5);
+        leases.heartbeat(&w, &[]);
+    }
+    leases.now.store = leases.now.store + away;
+    leases.pass(Span::from_millis(150));
+    leases.restart();
+    leases.pass(Span::from_secs(45 * 60));
+    assert_eq!(drain(&mut leases, &w), 0, "56 minutes are over");
+    leases.pass(Span::from_secs(5 * 60));
+    assert_eq!(drain(&mut leases, &w), MANY);
+    leases.check();
+}
+
+/// The question was answered before the freeze, and the answer is looked at after it.
+#[test]
+fn f20_an_old_statement_after_a_freeze_makes_no_wait_shorter() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    let frozen = Span::from_secs(11 * 60);
+    leases.now.mono = leases.now.mono + frozen;
+    leases.now.store = leases.now.store + Span::from_millis(50);
+    leases.step(LeaseInput::Tick);
+    leases.now.store = leases.now.store + frozen;
+    leases.pass(Span::from_millis(150));
+    leases.restart();
+    leases.pass(Span::from_secs(45 * 60));
+    assert_eq!(drain(&mut leases, &w), 0, "56 minutes are over");
+    leases.pass(Span::from_secs(5 * 60));
+    assert_eq!(drain(&mut leases, &w), MANY);
+    leases.check();
+}
+
 /// A number of jobs that run to their end, so that the marks rise over them (F7).
 fn run_many(leases: &mut Leases, w: &WorkerId, delay: Option<Span>, priority: u8) {
     for round in 0..5 {
@@ -218,4 +272,39 @@ fn f7_a_more_urgent_job_that_comes_while_the_first_page_is_read_is_found() {
     create_while_opened(&mut leases, (9_000..9_001).map(|n| item(n, urgent.clone())));
     assert_eq!(drain(&mut leases, &w), 2);
     leases.check();
+}
+
+#[test]
+fn f7_the_walk_over_rows_to_be_moved_begins_at_the_mark() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    run_many(&mut leases, &w, Some(MINUTE), 4);
+    set_back(&mut leases, HOUR);
+    leases.hold_loads = true;
+    leases.step(LeaseInput::Tick);
+    let is_whole = |load: &LeaseEffect| matches!(load, LeaseEffect::LoadMoved { from: None, .. });
+    let is_walk = |load: &LeaseEffect| matches!(load, LeaseEffect::LoadMoved { .. });
+    assert!(leases.loads.iter().any(is_walk) && !leases.loads.iter().any(is_whole));
+}
+
+/// What is put aside stays aside, though its row may be moved with others (F9).
+#[test]
+fn f9_the_walk_takes_up_no_job_that_cannot_be_decided_on() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    create(&mut leases, (0..1).map(|n| delayed(n, MINUTE)));
+    let mut job = leases.job(0);
+    let mut broken = spec();
+    broken.retry.attempt_count_max = 0;
+    job.spec = broken.into();
+    leases.rows.rows.insert(RowKey::Job(job.id), Row::Job(Box::new(job)));
+    leases.restart();
+    set_back(&mut leases, HOUR);
+    leases.hold_loads = true;
+    leases.step(LeaseInput::Tick);
+    leases
+        .loads
+        .retain(|load| matches!(load, LeaseEffect::LoadMoved { .. }));
+    leases.answer_loads();
+    leases.jump(Span::from_secs(120));
+    leases.step(LeaseInput::Tick);
+    assert_eq!(drain(&mut leases, &w), 0);
 }
