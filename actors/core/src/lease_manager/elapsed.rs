@@ -180,8 +180,8 @@ impl LeaseManager {
         self.order_wait_page(out);
     }
 
-    /// The row of a wait of a length follows the clock; when the wait ends stays as it is. An instant of the calendar is
-    /// meant as it is.
+    /// The row of a wait of a length follows the clock; when the wait ends stays as it is. An instant of the calendar
+    /// is meant as it is.
     fn move_row(&mut self, now: Now, walk: Walk, row: &WaitRow, mut job: Job, out: &mut Orders) {
         let key = (row.at, row.id);
         let Some(length) = row.length.filter(|length| walk.is_to_move(key, *length)) else {
