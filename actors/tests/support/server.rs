@@ -109,6 +109,10 @@ impl Place {
         for name in ["FENCEPOST_LOG", "FENCEPOST_TOKEN", "FENCEPOST_TOKEN_FILE"] {
             command.env_remove(name);
         }
+        // Of the test, not of the server, which would warn of them at each start.
+        for name in ["FENCEPOST_KILL_CYCLES", "FENCEPOST_KILL_SEED", "FENCEPOST_CELL_CYCLES"] {
+            command.env_remove(name);
+        }
         command.env("FENCEPOST_TEST_SWITCHES", self.path().join("switches"));
         let mut server = Server::spawn(command, said, self.data().join("token"));
         std::fs::write(self.path().join("pid"), server.pid().to_string()).unwrap();

@@ -1,6 +1,6 @@
 //! Exhaustive small scopes: one shard, two workers, one job, a resource with a guard, and every
 //! history of grants, lost and repeated messages, expiries, outcomes, cancels, new owners and deaths
-//! up to a depth. The machines are the real ones; store, shell, wire and resource are models.
+//! up to a depth and a number of rarer events (`scope.rs`). The machines are the real ones; store, shell, wire and resource are models.
 //!
 //! Owns: which scopes are walked. Must never: use chance. `FENCEPOST_DEEPER=1` walks one event deeper
 //! (minutes). Next: `world.rs` (events and invariants), `faults.rs` (what the walk must find).
@@ -81,6 +81,20 @@ fn at_most_once_holds_to_depth_eight() {
 fn offers_that_wait_hold_to_depth_eight() {
     let scope = Scope::all(Delivery::AtLeastOnce, GuardKind::Keys, 2, 8);
     holds("offers that wait", Scope { slots: 2, ..scope }, 600_000);
+}
+
+/// No rarer events but those that end attempts, and of these as many as happen: each may come twice, all in one history.
+#[test]
+fn expiries_cancels_and_new_owners_together_hold_to_depth_nine() {
+    let budget = Budget {
+        all: 6,
+        silences: 2,
+        cancels: 2,
+        restarts: 2,
+        ..Budget::default()
+    };
+    let scope = Scope::all(Delivery::AtLeastOnce, GuardKind::Keys, 6, 9);
+    holds("grant, expiry, cancel, new owner", Scope { budget, ..scope }, 700_000);
 }
 
 /// Only lost and late words of one worker: what it says about attempts that were reaped while it
