@@ -46,7 +46,7 @@ fn f11_a_restore_that_is_killed_before_any_step_leaves_no_store_until_it_is_run_
         assert_eq!(server.exit_code(), Some(72), "{step}: {}", server.said());
         let said = server.said();
         assert!(
-            said.contains("store_unfinished") && said.contains("run the same backup or restore again"),
+            said.contains("store_unfinished") && said.contains("Run the same backup or restore again"),
             "{step}: {said}"
         );
     }

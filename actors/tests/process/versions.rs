@@ -250,6 +250,6 @@ fn the_version_before_is_refused(mut cell: Cell, (mut place_a, mut server_a): (P
     let before = files(&folder.join("store"));
     let refused = store_of(folder, cell.at, true).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("(store_newer)"), "{said}");
+    assert!(said.contains("[store_newer]"), "{said}");
     assert_eq!(files(&folder.join("store")), before, "nothing was written");
 }
