@@ -1,6 +1,6 @@
-//! Exhaustive small scopes: one shard, two workers, one job, a resource with a guard, and every
-//! history of grants, lost and repeated messages, expiries, outcomes, cancels, new owners and deaths
-//! up to a depth and a number of rarer events (`scope.rs`). The machines are the real ones; store, shell, wire and resource are models.
+//! Exhaustive small scopes: one shard, two workers, one job, a resource with a guard, and every history of grants,
+//! lost and repeated messages, expiries, outcomes, cancels, new owners and deaths up to a depth and a number of rarer
+//! events (`scope.rs`). The machines are the real ones; store, shell, wire and resource are models.
 //!
 //! Owns: which scopes are walked. Must never: use chance. `FENCEPOST_DEEPER=1` walks one event deeper
 //! (minutes). Next: `world.rs` (events and invariants), `faults.rs` (what the walk must find).
@@ -83,7 +83,8 @@ fn offers_that_wait_hold_to_depth_eight() {
     holds("offers that wait", Scope { slots: 2, ..scope }, 600_000);
 }
 
-/// No rarer events but those that end attempts, and of these as many as happen: each may come twice, all in one history.
+/// No rarer events but those that end attempts, and of these as many as happen: each may come twice, all in one
+/// history.
 #[test]
 fn expiries_cancels_and_new_owners_together_hold_to_depth_nine() {
     let budget = Budget {
