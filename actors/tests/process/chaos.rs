@@ -8,6 +8,7 @@
 use crate::cell::{Asked, Cell, Chance, Effects, LEASE, Load, OWNER, Process, apis, number, once, tries};
 use crate::pace;
 use crate::split::ROLES;
+use fencepost_history::rules::PlainRule;
 use std::time::{Duration, Instant};
 
 const NODES: usize = 3;
@@ -38,7 +39,7 @@ fn under_load(cell: &Cell, nodes: &[Process], pause: Duration) -> Load {
     Load::start(cell, pause, || apis(nodes))
 }
 
-fn judge(cell: &Cell, nodes: &[Process], made: &[String]) {
+fn judge(cell: &mut Cell, nodes: &[Process], made: &[String]) {
     cell.judge(&mut apis(nodes), made, &["tick".to_owned()]);
 }
 
@@ -112,20 +113,20 @@ fn processes_that_are_killed_at_random_lose_nothing_and_repeat_nothing() {
     }
     let (made, asked) = load.stop();
     tell_takeovers("kills", &takeovers(&killed, &asked));
-    judge(&cell, &nodes, &made);
+    judge(&mut cell, &nodes, &made);
 }
 
 #[test]
 fn owners_that_are_frozen_at_random_lose_nothing_and_repeat_nothing() {
     let mut chance = Chance::of_run(1);
-    let cell = Cell::start();
+    let mut cell = Cell::start();
     let nodes: Vec<_> = (0..NODES)
         .map(|number| Process::start(&cell, &format!("node-{number}"), ROLES, &["--lease", "1s"]))
         .collect();
     let load = under_load(&cell, &nodes, Duration::from_millis(10));
     freeze(&nodes, cycles(FREEZES), &mut chance);
     let (made, _) = load.stop();
-    judge(&cell, &nodes, &made);
+    judge(&mut cell, &nodes, &made);
 }
 
 /// One at a time, for half a lease to four.
@@ -143,13 +144,13 @@ fn freeze(victims: &[Process], cycles: u64, chance: &mut Chance) {
 #[test]
 fn workers_that_are_frozen_at_random_lose_nothing_and_repeat_nothing() {
     let mut chance = Chance::of_run(2);
-    let cell = Cell::with(Effects::lasting(Duration::from_millis(100)));
+    let mut cell = Cell::with(Effects::lasting(Duration::from_millis(100)));
     let mut nodes = vec![Process::start(&cell, "s", OWNER, &["--lease", "1s"])];
     let workers = ["w1", "w2"].map(|name| Process::start(&cell, name, "worker", &["--slots", "4", "--lease", "1s"]));
     let load = under_load(&cell, &nodes, Duration::from_millis(50));
     freeze(&workers, cycles(WORKER_FREEZES), &mut chance);
     let (made, _) = load.stop();
-    judge(&cell, &nodes, &made);
+    judge(&mut cell, &nodes, &made);
     nodes.extend(workers);
     assert!(nodes.iter_mut().all(Process::is_there));
 }
@@ -185,7 +186,7 @@ fn workers_that_are_frozen_for_half_a_lease_keep_what_they_run() {
 #[test]
 fn processes_that_are_drained_at_random_under_load_cut_nothing_short() {
     let mut chance = Chance::of_run(3);
-    let cell = Cell::with(Effects::lasting(Duration::from_millis(150)));
+    let mut cell = Cell::with(Effects::lasting(Duration::from_millis(150)));
     // Longer than any pause here, so that a lost lease is a fault and no accident.
     let more = ["--lease", "15s", "--drain", "30s", "--slots", "4"];
     let mut all: Vec<_> = [("a", ROLES), ("b", ROLES), ("w1", "worker"), ("w2", "worker")]
@@ -204,7 +205,7 @@ fn processes_that_are_drained_at_random_under_load_cut_nothing_short() {
     }
     let (made, _) = load.stop();
     println!("figure: {} drains, the longest took {slowest:?}", cycles(DRAINS));
-    judge(&cell, &all, &made);
+    cell.all_done(&mut apis(&all), &made);
     let mut api = all[0].api().unwrap();
     for id in &made {
         let tries = tries(&mut api, id);
@@ -214,4 +215,38 @@ fn processes_that_are_drained_at_random_under_load_cut_nothing_short() {
             .all(|(_, result)| result == "succeeded" || result == "handed_back");
         assert!(is_whole, "{id} was cut short: {tries:?}");
     }
+    judge(&mut cell, &all, &made);
+}
+
+#[test]
+fn the_checkers_find_in_the_record_of_processes_what_is_planted_there() {
+    let mut cell = Cell::start();
+    let nodes = [Process::start(&cell, "a", ROLES, &["--lease", "1s"])];
+    let mut api = nodes[0].api().unwrap();
+    cell.tick(&mut api, "tick");
+    let made = cell.create_all(&mut api, "a", 3);
+    judge(&mut cell, &nodes, &made);
+    let violated = || {
+        let verdicts = cell.effects.record.judged(&cell.store_folder());
+        let bad = verdicts
+            .into_iter()
+            .filter(|(_, verdict)| !verdict.violations.is_empty());
+        bad.map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(violated(), <[&str; 0]>::default());
+    let history = cell.effects.record.history();
+    let again = history.lock().calls.last().unwrap().clone();
+    history.lock().calls.push(again);
+    assert_eq!(violated(), ["books_balance", "no_double_effect"]);
+    history.lock().calls.pop();
+    history.lock().calls[0].at = 0;
+    history.lock().acks[0].intent = "nobody's".to_owned();
+    let spec = history.lock().specs["tick.1"].clone();
+    history.lock().specs.get_mut("tick.1").unwrap().rule = PlainRule::Every {
+        every: 500_000,
+        anchor: 0,
+    };
+    assert_eq!(violated(), ["acked_survives", "never_early", "no_missed_fire"]);
+    history.lock().specs.insert(spec.tag.clone(), spec);
+    assert_eq!(violated(), ["acked_survives", "never_early"]);
 }

@@ -19,7 +19,8 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 
-fn block_on<T>(work: impl Future<Output = T>) -> T {
+/// Waits for a look into a store.
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(work)
 }
@@ -37,7 +38,7 @@ impl Clock for Wall {
 }
 
 /// The store of a server that is down.
-fn store_in(folder: &Path) -> FjallStore {
+pub fn store_in(folder: &Path) -> FjallStore {
     let fresh = NewStore { store: 1, cell: 1 };
     until("the folder is let go of", || {
         FjallStore::start(folder, Options::new(fresh, Arc::new(Wall))).ok()

@@ -3,6 +3,7 @@
 //! Owns: the ledger of effects, and the order of tokens as the target saw it, kept beside the guard. Must never: be
 //! told by the product. Next: `verdict.rs`.
 
+use super::record::Record;
 use crate::pace;
 use crate::sink::{Arrival, Guarded};
 use fencepost::guard::Answer;
@@ -12,7 +13,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The paths of schedules begin so; the rest is the schedule's name.
-const TICK: &str = "/tick/";
+pub const TICK: &str = "/tick/";
 
 /// Calls that arrived, and what each did.
 #[derive(Default)]
@@ -37,6 +38,8 @@ pub struct Effects {
     is_open: AtomicBool,
     /// How long each call takes.
     busy: Duration,
+    /// For the checkers.
+    pub record: Record,
 }
 
 impl Effects {
@@ -57,6 +60,7 @@ impl Effects {
             seen: Mutex::default(),
             is_open: AtomicBool::new(true),
             busy,
+            record: Record::begin(),
         }
     }
 
@@ -75,6 +79,7 @@ impl Effects {
 
     /// Takes a call, once the gate lets it.
     pub fn take(&self, arrival: &Arrival) {
+        let at = self.record.now();
         self.seen().held.insert(arrival.key.clone());
         // Whoever waits here at the end of a test is let through.
         let _ = pace::within(pace::LONG, || self.is_open.load(Ordering::SeqCst).then_some(()));
@@ -89,6 +94,8 @@ impl Effects {
         if !is_stale {
             newest.clone_from(&arrival.token);
         }
+        let applied = matches!(answer, Answer::Applied(_));
+        self.record.called(arrival, at, applied);
         match answer {
             Answer::Applied(_) => seen.note(arrival, is_stale),
             Answer::Stale => seen.refused += 1,

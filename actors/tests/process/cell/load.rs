@@ -34,13 +34,13 @@ impl Load {
         let (made, asked) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
         let client = |number: usize| {
             let (stopping, made, asked) = (stopping.clone(), made.clone(), asked.clone());
-            let (body, mut apis) = (cell.job("/effect"), apis());
+            let (body, effects, mut apis) = (cell.job("/effect"), cell.effects.clone(), apis());
             std::thread::spawn(move || {
                 let mut turn = 0;
                 while !stopping.load(Ordering::SeqCst) {
                     turn += 1;
                     let at = pace::from_now(Duration::ZERO);
-                    let (id, took) = pace::took(|| create(&mut apis, &format!("{number}-{turn}"), &body));
+                    let (id, took) = pace::took(|| create(&effects, &mut apis, &format!("{number}-{turn}"), &body));
                     asked.lock().unwrap().push(Asked { at, took });
                     made.lock().unwrap().push(id);
                     pace::reach(pace::from_now(pause));

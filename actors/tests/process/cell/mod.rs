@@ -2,12 +2,15 @@
 //!
 //! Owns: starting them, and making jobs until they are acknowledged. Must never: ask the product whether it did
 //! right. Next: `effects.rs` (what the target saw), `load.rs` (clients), `net.rs` (what lies between the processes),
-//! `verdict.rs`.
+//! `record.rs` (what the simulator's checkers judge), `verdict.rs`.
 
 mod effects;
 mod load;
 mod net;
+mod record;
 mod verdict;
+
+use effects::TICK;
 
 pub use effects::Effects;
 pub use load::{Asked, Load};
@@ -15,12 +18,13 @@ pub use net::{Net, Way};
 
 use crate::api::Api;
 use crate::certs::secured;
-use crate::pace::{until, until_true};
+use crate::pace::{until, until_true, wall_micros};
 use crate::server::{Place, Server};
 use crate::sink::{Say, Sink};
 use crate::split::store_on;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +32,9 @@ use std::time::Duration;
 pub const OWNER: &str = "scheduler,gateway,coordinator";
 /// Length of a node's session, and of an attempt's lease where a test sets it.
 pub const LEASE: Duration = Duration::from_secs(1);
+
+/// When a schedule that is to end ends: late enough for the edit to come before.
+const SOON_MICROS: i64 = 3_000_000;
 
 /// The number in a variable, or the usual one.
 pub fn number(variable: &str, usual: u64) -> u64 {
@@ -135,7 +142,7 @@ impl Cell {
 
     /// Makes a job under a key at one node.
     pub fn create(&self, api: &mut Api, key: &str) -> String {
-        create(std::slice::from_mut(api), key, &self.job("/effect"))
+        create(&self.effects, std::slice::from_mut(api), key, &self.job("/effect"))
     }
 
     /// Makes a job under each of so many keys.
@@ -146,14 +153,38 @@ impl Cell {
 
     /// A schedule of this name for every second; its jobs have their effect at the path of its name.
     pub fn tick(&self, api: &mut Api, name: &str) {
-        let body = json!({
-            "name": name, "every": "1s", "misfire": "all", "job": self.job(&format!("/tick/{name}")),
-        });
+        let record = &self.effects.record;
+        let mut body = record.asks_for(name, 0, None, &self.job(&format!("{TICK}{name}")));
+        body["name"] = json!(name);
         until_true("a schedule", || {
             let answer = api.post("/v1/schedules", &body);
             assert!(matches!(answer.status, 200 | 201 | 503), "{}", answer.body);
             answer.status < 300
         });
+        record.made(name, 0);
+    }
+
+    /// That schedule ends soon, by an edit; the schedule once it has.
+    pub fn end(&self, api: &mut Api, name: &str) -> Value {
+        let (record, path) = (&self.effects.record, format!("/v1/schedules/{name}"));
+        let ends_at = wall_micros() + SOON_MICROS;
+        let body = record.asks_for(name, 1, Some(ends_at), &self.job(&format!("{TICK}{name}")));
+        until_true("an edit", || {
+            // Whoever made the first version; one that was made and not answered is the second.
+            let answer = api.must("PUT", &path, &[("If-Match", "\"1\"")], Some(&body));
+            assert!(matches!(answer.status, 200 | 412 | 503), "{}", answer.body);
+            answer.status != 503
+        });
+        record.made(name, 1);
+        until(&format!("the end of {name}"), || {
+            let answer = api.get(&path);
+            (answer.status == 200 && answer.body["status"] == "finished").then_some(answer.body)
+        })
+    }
+
+    /// Where the store keeps its rows.
+    pub fn store_folder(&self) -> PathBuf {
+        self.folder.path().join("store")
     }
 }
 
@@ -164,13 +195,15 @@ impl Drop for Cell {
 }
 
 /// Asks one node after the other until the job is acknowledged; the key makes that safe.
-pub fn create(apis: &mut [Api], key: &str, body: &Value) -> String {
-    let mut turn = 0;
+pub fn create(effects: &Effects, apis: &mut [Api], key: &str, body: &Value) -> String {
+    let (record, mut body, mut turn) = (&effects.record, body.clone(), 0);
+    body["payload"] = json!({"intent": key});
     until(&format!("{key} to be taken"), || {
         turn = (turn + 1) % apis.len();
         let answer = apis[turn]
-            .call("POST", "/v1/jobs", &[("Idempotency-Key", key)], Some(body))
+            .call("POST", "/v1/jobs", &[("Idempotency-Key", key)], Some(&body))
             .ok()?;
+        record.answered(answer.status, answer.code());
         let is_taken = matches!(answer.status, 200 | 201);
         assert!(
             is_taken || matches!(answer.status, 429 | 503),
@@ -178,7 +211,9 @@ pub fn create(apis: &mut [Api], key: &str, body: &Value) -> String {
             answer.status,
             answer.body
         );
-        is_taken.then(|| answer.body["id"].as_str().unwrap().to_owned())
+        let id = is_taken.then(|| answer.body["id"].as_str().unwrap().to_owned())?;
+        record.acknowledged(key, &id);
+        Some(id)
     })
 }
 

@@ -1,12 +1,12 @@
 //! What must be true of a cell in the end, whatever was done to it.
 //!
-//! Owns: nothing lost, nothing twice, nothing by the stale. Must never: accept the product's word for an effect.
-//! Next: `effects.rs`.
+//! Owns: nothing lost, nothing twice, nothing by the stale; then the same by the checkers of the simulator. Must
+//! never: accept the product's word for an effect. Next: `effects.rs`, `record.rs`.
 
 use super::{Cell, succeeded, tries};
 use crate::api::Api;
 use crate::pace::until_true;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 impl Cell {
     /// Ends only when every job has succeeded; each has its effect, and each once. The jobs.
@@ -24,7 +24,7 @@ impl Cell {
 
     /// The same, and of each job one attempt has succeeded, the last; every instant of the schedules was fired for,
     /// once.
-    pub fn judge(&self, apis: &mut [Api], made: &[String], schedules: &[String]) {
+    pub fn judge(&mut self, apis: &mut [Api], made: &[String], schedules: &[String]) {
         let jobs = self.all_done(apis, made);
         let mut again = 0;
         for job in jobs.iter().filter(|job| job["attempt_count"] != 1) {
@@ -41,14 +41,25 @@ impl Cell {
             made.len(),
             self.effects.seen().refused
         );
+        until_true("the end of every job", || !has_unfinished(&mut apis[0]));
+        self.kill_store();
+        self.judge_rows();
+    }
+
+    /// By the simulator's checkers, once the store's process is gone.
+    fn judge_rows(&self) {
+        let verdicts = self.effects.record.judged(&self.store_folder());
+        for (name, verdict) in &verdicts {
+            println!("figure: {name} judged {} things", verdict.evaluations);
+            assert!(verdict.evaluations > 0, "{name} judged nothing");
+        }
+        let wrong = verdicts.iter().filter(|(_, verdict)| !verdict.violations.is_empty());
+        let wrong: Vec<_> = wrong.map(|(name, verdict)| (name, &verdict.violations)).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
     fn judge_fires(&self, api: &mut Api, name: &str) -> usize {
-        let path = format!("/v1/schedules/{name}");
-        until_true("its pause", || {
-            api.post(&format!("{path}/pause"), &json!({})).status == 200
-        });
-        let schedule = api.get(&path).expect(200);
+        let schedule = self.end(api, name);
         let fired = usize::try_from(schedule["fired"].as_u64().unwrap()).unwrap();
         until_true(&format!("every fire of {name} to have its effect"), || {
             self.effects.seen().fires_of(name) == fired
@@ -57,5 +68,22 @@ impl Cell {
         let twice: Vec<_> = seen.fired_for.iter().filter(|(_, times)| **times > 1).collect();
         assert!(twice.is_empty(), "an occurrence had two effects: {twice:?}");
         fired
+    }
+}
+
+/// Whether a job has not ended. A page may be empty and still have a next one.
+fn has_unfinished(api: &mut Api) -> bool {
+    let path = "/v1/jobs?state=waiting,ready,running,uncertain&limit=1000";
+    let mut cursor = String::new();
+    loop {
+        let page = api.get(&format!("{path}{cursor}"));
+        let Some(items) = page.body["items"].as_array() else {
+            return true;
+        };
+        match page.body["next"].as_str() {
+            _ if !items.is_empty() => return true,
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return false,
+        }
     }
 }
