@@ -6,6 +6,7 @@
 use fencepost::targets::{HandlerContext, HandlerError, HandlerRegistry};
 use fencepost_core::name::Name;
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     let mut handlers = HandlerRegistry::default();
@@ -13,10 +14,20 @@ fn main() -> ExitCode {
     fencepost::cli::main_with(handlers)
 }
 
-/// Gives back its payload in capitals.
+/// Gives back its payload in capitals, letter by letter, and says how far it is.
 async fn shout(context: HandlerContext) -> Result<Vec<u8>, HandlerError> {
     let text = std::str::from_utf8(&context.payload.bytes)
         .map_err(|_| HandlerError::stop("the payload is no text").without_effect())?;
-    context.progress("shouting");
-    Ok(text.to_uppercase().into_bytes())
+    let (all, mut shouted) = (text.chars().count(), String::new());
+    for (count, letter) in text.chars().enumerate() {
+        context.progress(&format!("{count} letters of {all}"));
+        breathe().await;
+        shouted.extend(letter.to_uppercase());
+    }
+    Ok(shouted.into_bytes())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a user's handler runs on real time")]
+async fn breathe() {
+    tokio::time::sleep(Duration::from_millis(10)).await;
 }

@@ -107,6 +107,8 @@ pub struct JobView {
     pub job: Arc<Job>,
     /// The current attempt.
     pub leased: Option<Arc<LeasedRow>>,
+    /// How far that says it is, where it runs on this node.
+    pub progress: Option<String>,
 }
 
 /// Which range of jobs a list walks; all are ordered by id.

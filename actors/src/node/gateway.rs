@@ -18,6 +18,7 @@ use crate::shell::fetch::SharedStore;
 use crate::shell::messages::{ShardProbe, ToShard, shard_away};
 use crate::shell::patient::patient;
 use crate::shell::shard_actor::ShardActor;
+use crate::targets::running::Running;
 use actix::Addr;
 use actix::prelude::SendError;
 use fencepost_core::clock_trust::Reading;
@@ -43,6 +44,8 @@ pub struct NodeGateway {
     pub(crate) generation: Generation,
     pub(crate) waiters: Arc<Waiters>,
     pub(super) node: Name,
+    /// What runs here.
+    pub(super) running: Running,
     /// The cell's, as last seen.
     pub(super) level: Arc<CellLevel>,
     /// What is known of this node's clock.
@@ -109,6 +112,7 @@ impl NodeGateway {
         trust.measure(asked_at, trust.reading(), stated.time);
         Ok(NodeGateway {
             node: node.clone(),
+            running: parts.runner.running(),
             level,
             trust,
             store: parts.store.clone(),

@@ -10,6 +10,7 @@ use crate::gateway::{
 };
 use crate::node::gateway::NodeGateway;
 use crate::shell::fetch::{BadRow, SharedStore, read_all, read_page, read_rows, read_rows_within};
+use crate::targets::running::Running;
 use fencepost_core::fate::FateSpan;
 use fencepost_core::ids::{Incarnation, JobId, ShardId, ShardMap, Slot};
 use fencepost_core::job::{AttemptRecord, JobState};
@@ -17,7 +18,7 @@ use fencepost_core::limits;
 use fencepost_core::limits::WAIT_LOOK_PAUSE_MS;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
-use fencepost_core::row::{AttemptsRow, QuarantineRow, Row, RowKey};
+use fencepost_core::row::{AttemptsRow, LeasedRow, QuarantineRow, Row, RowKey};
 use fencepost_core::schedule::{CursorRow, EditRow, ScheduleDefinition};
 use fencepost_core::scheduler_shard::marks::{is_mark, quarantine_key};
 use fencepost_core::scheduler_shard::view_of;
@@ -53,11 +54,11 @@ const LOOK_PAUSE: Span = Span::from_millis(WAIT_LOOK_PAUSE_MS);
 impl NodeGateway {
     /// Nobody tells of what happens on another node: the row is read again and again.
     fn wait_elsewhere(&self, id: JobId, timeout: Span) -> Answer<Option<JobView>> {
-        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let (store, clock, running) = (self.store.clone(), self.clock.clone(), self.running.clone());
         let until = clock.mono() + timeout;
         Box::pin(async move {
             loop {
-                let view = read_views(&store, &mut vec![id]).await?.into_iter().next();
+                let view = read_views(&store, &running, &mut vec![id]).await?.into_iter().next();
                 if view.as_ref().is_none_or(has_ended) || clock.mono() >= until {
                     return Ok(view);
                 }
@@ -93,12 +94,12 @@ impl Gateway for NodeGateway {
     }
 
     fn job(&self, id: JobId) -> Answer<Option<JobView>> {
-        let store = self.store.clone();
-        Box::pin(async move { Ok(read_views(&store, &mut vec![id]).await?.into_iter().next()) })
+        let (store, running) = (self.store.clone(), self.running.clone());
+        Box::pin(async move { Ok(read_views(&store, &running, &mut vec![id]).await?.into_iter().next()) })
     }
 
     fn wait_job(&self, id: JobId, timeout: Span) -> Answer<Option<JobView>> {
-        let store = self.store.clone();
+        let (store, running) = (self.store.clone(), self.running.clone());
         let waiters = self.waiters.clone();
         if !self.is_here(self.map.shard_of(id.slot())) {
             return self.wait_elsewhere(id, timeout);
@@ -106,20 +107,20 @@ impl Gateway for NodeGateway {
         let told = waiters.wait(id);
         let limit = self.clock.sleep(timeout);
         Box::pin(async move {
-            let before = read_views(&store, &mut vec![id]).await?.into_iter().next();
+            let before = read_views(&store, &running, &mut vec![id]).await?.into_iter().next();
             if before.as_ref().is_none_or(has_ended) {
                 waiters.forget(id);
                 return Ok(before);
             }
             futures_util::future::select(told, limit).await;
             waiters.forget(id);
-            Ok(read_views(&store, &mut vec![id]).await?.into_iter().next())
+            Ok(read_views(&store, &running, &mut vec![id]).await?.into_iter().next())
         })
     }
 
     fn jobs(&self, range: JobRange, after: Option<JobId>, limit: usize) -> Answer<Page<JobView, JobId>> {
-        let store = self.store.clone();
-        Box::pin(async move { read_job_page(&store, range, after, limit.min(limits::SCAN_ROWS_MAX)).await })
+        let (store, running) = (self.store.clone(), self.running.clone());
+        Box::pin(async move { read_job_page((&store, &running), range, after, limit.min(limits::SCAN_ROWS_MAX)).await })
     }
 
     fn attempts(&self, id: JobId, after: u32, limit: usize) -> Answer<Option<Page<AttemptRecord, u32>>> {
@@ -264,7 +265,7 @@ impl Gateway for NodeGateway {
 }
 
 async fn read_job_page(
-    store: &SharedStore,
+    (store, running): (&SharedStore, &Running),
     range: JobRange,
     after: Option<JobId>,
     limit: usize,
@@ -286,7 +287,7 @@ async fn read_job_page(
     let mut ids: Vec<JobId> = page.rows.iter().filter_map(|(_, row)| id_of(row)).collect();
     drop(page.rows);
     let found = ids.len();
-    let items = read_views(store, &mut ids).await?;
+    let items = read_views(store, running, &mut ids).await?;
     let goes_on = page.next.is_some() || ids.len() < found;
     Ok(Page {
         items,
@@ -346,7 +347,7 @@ fn id_of(row: &Row) -> Option<JobId> {
 }
 
 /// Jobs as read, the first of these ids: as many as have `SCAN_BYTES_MAX` bytes; the ids are cut to them.
-async fn read_views(store: &SharedStore, ids: &mut Vec<JobId>) -> Result<Vec<JobView>, Refusal> {
+async fn read_views(store: &SharedStore, running: &Running, ids: &mut Vec<JobId>) -> Result<Vec<JobView>, Refusal> {
     // Both rows of a job as of one moment; the small one first, so that the bound falls between jobs.
     let both = |id: &JobId| [RowKey::Leased(*id), RowKey::Job(*id)];
     let keys: Vec<RowKey> = ids.iter().flat_map(both).collect();
@@ -361,10 +362,12 @@ async fn read_views(store: &SharedStore, ids: &mut Vec<JobId>) -> Result<Vec<Job
             continue;
         };
         let leased = rows.remove(&RowKey::Leased(id)).flatten().and_then(Row::into_leased);
-        let leased = leased.map(Arc::from);
+        let leased: Option<Arc<LeasedRow>> = leased.map(Arc::from);
+        let progress = leased.as_ref().and_then(|leased| running.progress(id, leased.token));
         views.push(JobView {
             job: Arc::from(job),
             leased,
+            progress,
         });
     }
     Ok(views)

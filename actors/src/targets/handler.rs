@@ -70,7 +70,8 @@ pub struct HandlerContext {
 }
 
 impl HandlerContext {
-    /// Tells the worker how far the work is. The text goes out with the next heartbeat; the newest wins.
+    /// Tells how far the work is. The newest text is shown with the job (`current.progress`) by the node that runs it,
+    /// for as long as it runs. The lease needs no word: the worker keeps it while the handler runs.
     pub fn progress(&self, text: &str) {
         self.cancel.set_progress(text);
     }

@@ -4,9 +4,16 @@
 
 use super::*;
 use crate::targets::signal::attempt_signal;
+use fencepost_core::ids::{Epoch, Generation};
 use fencepost_core::target::Target;
 
 const GRACE: Span = Span::from_millis(20);
+
+const TOKEN: Token = Token {
+    generation: Generation(1),
+    epoch: Epoch(2),
+    sequence: 3,
+};
 
 fn attempt(timeout: Span) -> AttemptContext {
     AttemptContext {
@@ -14,7 +21,7 @@ fn attempt(timeout: Span) -> AttemptContext {
         tenant: name("default"),
         queue: name("default"),
         schedule: None,
-        token: Token::default(),
+        token: TOKEN,
         attempt: 3,
         scheduled_for: StoreTime::from_secs(1_700_000_000),
         timeout,
@@ -41,11 +48,17 @@ async fn run_freely(handler: impl Handler + 'static) -> Outcome {
 async fn a_handler_sees_its_facts_and_its_output_is_kept() {
     let outcome = run_freely(|context: HandlerContext| async move {
         context.progress("half");
-        Ok(format!("{} {} {}", context.idempotency_key, context.attempt, context.token).into_bytes())
+        let (key, attempt) = (context.idempotency_key, context.attempt);
+        Ok(format!("{key} {attempt} {} {:?}", context.token, context.timeout).into_bytes())
     })
     .await;
     assert_eq!(outcome.verdict, Verdict::Succeeded);
-    let want = format!("job_{} 3 {}", "01".repeat(16), "0".repeat(40));
+    let want = format!(
+        "job_{} 3 {} {:?}",
+        "01".repeat(16),
+        "0000000100000000000000020000000000000003",
+        Span::from_secs(60)
+    );
     assert_eq!(std::str::from_utf8(&outcome.output), Ok(want.as_str()));
 }
 

@@ -23,6 +23,7 @@ mod http;
 #[cfg(not(madsim))]
 mod leavers;
 mod meter;
+pub(crate) mod running;
 pub mod signal;
 #[cfg(not(madsim))]
 mod supervise;
@@ -48,6 +49,7 @@ pub use self::attempt::AttemptContext;
 pub use self::check::{TargetProblem, check_target};
 use self::connector::{ConnectPolicy, Connector, Resolve};
 pub use self::handler::{Handler, HandlerContext, HandlerError, HandlerRegistry, panic_is_a_handlers};
+use self::running::Running;
 pub use self::signal::{AttemptControl, CancelSignal, StopReason, attempt_signal};
 #[cfg(not(madsim))]
 pub use self::supervise::{SUPERVISE, supervise_main};
@@ -122,6 +124,7 @@ pub struct TargetRunner {
     config: Arc<TargetsConfig>,
     connector: Arc<Connector>,
     handlers: Arc<HandlerRegistry>,
+    running: Running,
     /// Who carries out remote jobs; only a claim's runner has one.
     remote: Option<Arc<dyn CarryRemote>>,
 }
@@ -156,6 +159,7 @@ impl TargetRunner {
             config: Arc::new(config),
             connector: Arc::new(connector),
             handlers: Arc::new(handlers),
+            running: Running::default(),
             remote: None,
         }
     }
@@ -165,6 +169,11 @@ impl TargetRunner {
     pub(crate) fn carrying(self, remote: Arc<dyn CarryRemote>) -> Self {
         let remote = Some(remote);
         Self { remote, ..self }
+    }
+
+    /// What runs here, claims of workers over HTTP included.
+    pub(crate) fn running(&self) -> Running {
+        self.running.clone()
     }
 
     /// Tells a claim what became of its reports.
@@ -187,12 +196,16 @@ impl TargetRunner {
             }
             Target::Command(target) => Box::pin(self.run_command(target, &attempt, &cancel)).await,
             Target::Handler(name) => {
+                let _place = self.running.enter(attempt.job, attempt.token, &cancel);
                 self.handlers
                     .run(name, &attempt, cancel, self.config.handler_grace)
                     .await
             }
             Target::Remote(_) => match &self.remote {
-                Some(remote) => remote.clone().carry(attempt, cancel).await,
+                Some(remote) => {
+                    let _place = self.running.enter(attempt.job, attempt.token, &cancel);
+                    remote.clone().carry(attempt, cancel).await
+                }
                 None => not_claimed(),
             },
         }

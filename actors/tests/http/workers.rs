@@ -86,9 +86,14 @@ fn a_remote_job_is_claimed_kept_alive_and_recorded() {
         while world.node.gateway.now() < end {
             assert_eq!(world.beat("w1", &attempt).await["state"], "held");
         }
+        let listed = world.get("/v1/jobs?state=running").await.json()["items"][0].clone();
+        for job in [world.job(&id).await, listed] {
+            assert_eq!(job["current"]["progress"], "half", "{job}");
+        }
         let reply = world.finish("w1", &attempt, &json!({ "output": "done" })).await;
         assert_eq!((reply.status, &reply.json()["state"]), (200, &json!("recorded")));
         let job = world.job(&id).await;
+        assert!(job["current"].is_null(), "{job}");
         assert_eq!(
             (&job["state"], &job["attempt_count"]),
             (&json!("succeeded"), &json!(1)),

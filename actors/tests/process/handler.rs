@@ -33,6 +33,21 @@ fn a_program_of_a_users_own_serves_its_handler_and_supervises_commands() {
     command.arg(&data);
     let mut server = Server::start(command, folder.path().join("said"), data.join("token"));
     let mut api = server.api();
+    let lasting = json!({"target": {"type": "handler", "name": "shout"}, "payload": "a".repeat(38)});
+    let id = api.post("/v1/jobs", &lasting).expect(201)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let mut told = Vec::new();
+    until("the job to end", || {
+        let job = api.get(&format!("/v1/jobs/{id}")).expect(200);
+        told.extend(job["current"]["progress"].as_str().map(str::to_owned));
+        job["ended_at"].is_string().then_some(())
+    });
+    told.dedup();
+    let letters = |text: &String| text.strip_suffix(" letters of 40").unwrap().parse::<u32>().unwrap();
+    let told: Vec<u32> = told.iter().map(letters).collect();
+    assert!(!told.is_empty() && told.is_sorted(), "{told:?}");
     let mut outcome = |body: Value| {
         let made = api.post("/v1/jobs", &body).expect(201);
         let id = made["id"].as_str().unwrap().to_owned();

@@ -109,6 +109,9 @@ pub struct CurrentAnswer {
     pub worker: String,
     /// When it was granted.
     pub granted_at: String,
+    /// How far it says it is: the newest word of a handler or of a worker over HTTP, told by the node where it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
 }
 
 /// An attempt that ended.
@@ -185,6 +188,7 @@ impl JobAnswer {
                 token: leased.token.to_string(),
                 worker: leased.worker.to_string(),
                 granted_at: text::instant(leased.granted_at),
+                progress: view.progress.clone(),
             }),
             last_error: job
                 .attempts

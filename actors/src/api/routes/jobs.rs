@@ -402,6 +402,7 @@ fn job_reply(reply: ShardReply) -> Result<Response, Problem> {
     let view = JobView {
         job: Arc::new(*job),
         leased: None,
+        progress: None,
     };
     Ok(ok(&JobAnswer::whole(&view)))
 }

@@ -103,7 +103,7 @@ pub struct HeartbeatBody {
 pub struct HeartbeatItem {
     /// As claimed.
     pub grant: String,
-    /// How far it is, for people; the newest is kept.
+    /// How far it is, for people: the newest is shown as the job's `current.progress` by the node that took it.
     pub progress: Option<String>,
 }
 
