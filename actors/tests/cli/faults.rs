@@ -36,6 +36,7 @@ fn ask(words: &[&str], address: SocketAddr) -> (i32, String) {
     let (code, out, err) = run(folder.path(), &words);
     assert_eq!(out, "", "{words:?}");
     let problem: serde_json::Value = serde_json::from_str(&err).unwrap();
+    assert_eq!(problem.get("status"), None, "there was no answer: {err}");
     (code, problem["code"].as_str().unwrap().to_owned())
 }
 

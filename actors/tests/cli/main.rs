@@ -153,6 +153,7 @@ fn a_missing_or_open_token_file_exits_with_4() {
     let problem: serde_json::Value = serde_json::from_str(&err).unwrap();
     assert_eq!((code, problem["code"].as_str()), (4, Some("token_file_mode")));
     assert!(problem["hint"].as_str().unwrap().contains("chmod 600"), "{err}");
+    assert_eq!(problem.get("status"), None, "no request was made: {err}");
 }
 
 #[test]
