@@ -33,6 +33,8 @@ pub enum Bug {
     DropLifted,
     /// A missed set counts what an edit dropped in it (F25).
     DropMissed,
+    /// Rows of the newest level are written whatever level the cell has.
+    AheadOfLevel,
     /// An attempt whose worker died does not count (R02).
     LossUncounted,
 }

@@ -248,7 +248,7 @@ fn f26_requests_of_a_deleted_schedule_go_with_their_time() {
 }
 
 #[test]
-fn f26_before_its_level_a_request_is_remembered_as_the_version_before_does_and_holds_after_it() {
+pub(crate) fn f26_before_its_level_a_request_is_remembered_as_the_version_before_does_and_holds_after_it() {
     let mut world = paused_over_four();
     world.machine.set_level(crate::level::FIRST);
     let job = ran(&mut world, 10).unwrap();
@@ -271,7 +271,7 @@ fn f26_before_its_level_a_request_is_remembered_as_the_version_before_does_and_h
 /// Answers of the version before hold after the raise, whichever others come, whoever owns the shard, and are over when
 /// the keys are.
 #[test]
-fn f26_what_was_carried_out_before_the_raise_is_answered_until_its_key_is_over() {
+pub(crate) fn f26_what_was_carried_out_before_the_raise_is_answered_until_its_key_is_over() {
     let mut world = paused_over_four();
     world.machine.set_level(crate::level::FIRST);
     let job = ran(&mut world, 10).unwrap();
