@@ -16,7 +16,7 @@ use super::{LeaseManager, Orders};
 use crate::ids::JobId;
 use crate::job::{Job, Place};
 use crate::lease_manager::io::LeaseEffect;
-use crate::limits::{CLOCK_DOUBT_MAX_MS, CLOCK_JUMP_MAX_MS, SWEEP_BUSY_PAUSE_MS, SWEEP_ROWS};
+use crate::limits::{CLOCK_DOUBT_MAX_MS, CLOCK_JUMP_MAX_MS, SWEEP_BUSY_PAUSE_MS, SWEEP_ROWS, WAIT_WALK_PAGES};
 use crate::row::WaitRow;
 use crate::time::{Monotonic, Now, Shift, Span, StoreTime};
 use std::hash::{Hash, Hasher};
@@ -48,6 +48,8 @@ struct WaitWalk {
     from: Option<WaitKey>,
     next_at: Monotonic,
     is_loading: bool,
+    /// So many it has gone over.
+    pages: u32,
 }
 
 /// Which rows are still to be moved.
@@ -97,6 +99,7 @@ impl Elapsed {
             from: None,
             next_at: now.mono,
             is_loading: false,
+            pages: 0,
         });
     }
 
@@ -149,6 +152,12 @@ impl Elapsed {
 }
 
 impl WaitWalk {
+    /// The pause before the next page halves again and again: however many waits there are, and however many are made
+    /// ahead of the walk meanwhile, it comes to their end.
+    fn pause(&self) -> Span {
+        Span(PAUSE.0.checked_shr(self.pages / WAIT_WALK_PAGES).unwrap_or(0))
+    }
+
     fn is_to_move(&self, key: WaitKey, length: Span) -> bool {
         match self.which {
             Which::NotPassed => self.from.is_none_or(|from| key >= from),
@@ -172,7 +181,8 @@ impl LeaseManager {
         for (row, job) in rows {
             self.move_row(now, walk, &row, job, out);
         }
-        (walk.is_loading, walk.next_at, walk.from) = (false, now.mono + PAUSE, next);
+        (walk.is_loading, walk.next_at, walk.from) = (false, now.mono + walk.pause(), next);
+        walk.pages = walk.pages.saturating_add(1);
         self.elapsed.walk = next.map(|_| walk);
         self.order_wait_page(out);
     }
@@ -221,5 +231,29 @@ impl LeaseManager {
 impl Hash for Elapsed {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.behind, self.is_lowered, self.walk).hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p7_the_pauses_of_a_walk_end_however_many_rows_it_meets() {
+        let mut walk = WaitWalk {
+            by: Shift::ZERO,
+            which: Which::NotPassed,
+            from: None,
+            next_at: Monotonic(0),
+            is_loading: false,
+            pages: 0,
+        };
+        assert_eq!(walk.pause(), PAUSE);
+        let mut sum = Span::ZERO;
+        for pages in (0..1_000_000).chain([u32::MAX]) {
+            walk.pages = pages;
+            sum = sum + walk.pause();
+        }
+        assert!(sum <= Span(2 * u64::from(WAIT_WALK_PAGES) * PAUSE.0), "{sum:?}");
     }
 }
