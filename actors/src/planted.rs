@@ -52,7 +52,7 @@ static PLANTED: AtomicU8 = AtomicU8::new(0);
 pub fn plant(bug: Bug) {
     PLANTED.store(bug as u8, Ordering::SeqCst);
     if bug == Bug::LostWorkerUncounted {
-        fencepost_core::planted_bug::forget_losses();
+        fencepost_core::planted::Bug::LossUncounted.plant();
     }
 }
 

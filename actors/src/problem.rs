@@ -142,7 +142,10 @@ pub struct Problem {
     /// The same for all problems of this status.
     #[schema(value_type = String)]
     pub title: Box<str>,
+    // What the command line finds itself has none: zero here, and left out of the document.
     /// HTTP status.
+    #[serde(default, skip_serializing_if = "is_none")]
+    #[schema(required = true)]
     pub status: u16,
     /// Stable, snake_case; programs decide on this.
     #[schema(value_type = String)]
@@ -185,7 +188,7 @@ impl Problem {
         }
     }
 
-    /// A problem that only HTTP knows (401, 405, 408, 415 and so on).
+    /// A problem that only HTTP knows (401, 405, 408, 415 and so on), or only the command line (zero).
     pub fn http(status: u16, code: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Problem {
         Problem {
             kind: format!("urn:fencepost:problem:{code}").into(),
@@ -256,6 +259,10 @@ pub fn exit_of_status(status: u16) -> Exit {
 /// The exit code for a refusal that never crossed HTTP.
 pub fn exit_of(refusal: &Refusal) -> Exit {
     Problem::of(refusal).exit()
+}
+
+fn is_none(status: &u16) -> bool {
+    *status == 0
 }
 
 fn http_title(status: u16) -> &'static str {

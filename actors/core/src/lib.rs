@@ -20,10 +20,8 @@ pub mod limits;
 pub mod machine;
 pub mod name;
 pub mod once;
-#[cfg(any(test, feature = "test-switches"))]
+#[cfg(any(test, feature = "test-switches", madsim))]
 pub mod planted;
-#[cfg(madsim)]
-pub mod planted_bug;
 pub mod refusal;
 pub mod row;
 mod row_kinds;

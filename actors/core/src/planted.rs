@@ -1,114 +1,79 @@
-//! What tests plant: a rule whose evaluation ends the process, and a build that is one version older.
+//! Bugs that tests and the simulator plant in the machines, to see that what checks them notices.
 //!
-//! Owns: the places to plant them. Must never: be part of a release (feature `test-switches` only).
+//! Owns: the one switch. Must never: be part of a release (tests and the simulator only; the hooks with the feature
+//! `test-switches`). Next: `planted.rs` of the package `fencepost`, `sim/src/bugs.rs`.
 
-use crate::name::Name;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(any(test, feature = "test-switches"))]
+mod hooks;
 
-static HOOK: OnceLock<fn(&Name)> = OnceLock::new();
+#[cfg(any(test, feature = "test-switches"))]
+pub use hooks::*;
 
-/// From now on told of each schedule that is about to be evaluated; it may panic. Only the first counts.
-pub fn on_evaluate(hook: fn(&Name)) {
-    let _ = HOOK.set(hook);
-}
-
-static PLAYS_OLDER: AtomicBool = AtomicBool::new(false);
-
-/// From now on this process is one of the version before: it speaks and reads no more than that did.
-pub fn play_older() {
-    PLAYS_OLDER.store(true, Ordering::SeqCst);
-}
-
-/// Whether it is.
-pub(crate) fn plays_older() -> bool {
-    PLAYS_OLDER.load(Ordering::SeqCst)
-}
-
-/// A schedule is about to be evaluated.
-pub(crate) fn evaluated(name: &Name) {
-    if let Some(hook) = HOOK.get() {
-        hook(name);
-    }
-}
-
-/// A bound that is not kept, so that the tests of it can be seen to notice.
-#[cfg(test)]
+/// A rule that is broken, so that what checks it can be seen to notice.
+#[cfg(any(test, madsim))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unbounded {
-    /// Backlogs of a schedule are never merged.
-    Backlogs,
-    /// A step's budget of decisions is never spent.
-    Budget,
-    /// The bytes of what a step fires are not counted.
-    Bytes,
-}
-
-#[cfg(test)]
-thread_local! {
-    /// Which one, in tests of this thread.
-    pub(crate) static UNBOUNDED: std::cell::Cell<Option<Unbounded>> = const { std::cell::Cell::new(None) };
-}
-
-/// What a worker does not say again to an owner that is reached anew, so that the tests of it can be seen to notice.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unsaid {
-    /// Outcomes that are not recorded.
-    Outcomes,
-    /// Attempts that were handed back.
-    HandBacks,
-    /// The open offer.
-    Offer,
-    /// Begins that are not answered.
-    Begins,
-    /// What it still holds.
-    Heartbeat,
-}
-
-#[cfg(test)]
-thread_local! {
-    /// Which one, in tests of this thread.
-    pub(crate) static UNSAID: std::cell::Cell<Option<Unsaid>> = const { std::cell::Cell::new(None) };
-}
-
-/// A rule of schedules that is broken, so that the tests of it can be seen to notice.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub enum Bug {
+    /// Backlogs of a schedule are never merged (P7).
+    BacklogsUnmerged,
+    /// A step's budget of decisions is never spent (P7).
+    BudgetUnspent,
+    /// The bytes of what a step fires are not counted (P7).
+    BytesUncounted,
+    /// To an owner that is reached anew, outcomes that are not recorded are not said again.
+    OutcomesUnsaid,
+    /// Nor attempts that were handed back.
+    HandBacksUnsaid,
+    /// Nor the open offer.
+    OfferUnsaid,
+    /// Nor begins that are not answered.
+    BeginsUnsaid,
+    /// Nor what the worker still holds.
+    HeartbeatUnsaid,
     /// What an edit dropped fires under the next rule that asks for it (F25).
     DropLifted,
     /// A missed set counts what an edit dropped in it (F25).
     DropMissed,
+    /// Rows of the newest level are written whatever level the cell has.
+    AheadOfLevel,
+    /// An attempt whose worker died does not count (R02).
+    LossUncounted,
 }
 
 #[cfg(test)]
 thread_local! {
     /// Which one, in tests of this thread.
-    pub(crate) static BROKEN: std::cell::Cell<Option<Broken>> = const { std::cell::Cell::new(None) };
+    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
 }
 
-#[cfg(test)]
-impl Broken {
+/// Which one, in the simulation that this process runs.
+#[cfg(all(madsim, not(test)))]
+static PLANTED: std::sync::OnceLock<Bug> = std::sync::OnceLock::new();
+
+#[cfg(any(test, madsim))]
+impl Bug {
     /// Whether it is this one.
     pub(crate) fn is_planted(self) -> bool {
-        BROKEN.get() == Some(self)
+        #[cfg(test)]
+        let planted = PLANTED.get();
+        #[cfg(not(test))]
+        let planted = PLANTED.get().copied();
+        planted == Some(self)
     }
-}
 
-#[cfg(test)]
-static INSTANT_HOOK: OnceLock<fn(crate::time::StoreTime)> = OnceLock::new();
+    /// Runs a test with it; what the test says if it notices.
+    #[cfg(test)]
+    pub(crate) fn noticed_by(self, test: fn()) -> Option<String> {
+        PLANTED.set(Some(self));
+        let ended = std::panic::catch_unwind(test);
+        PLANTED.set(None);
+        let said = ended.err()?;
+        let plain = said.downcast_ref::<&str>().copied().map(str::to_owned);
+        Some(said.downcast_ref::<String>().cloned().or(plain).unwrap_or_default())
+    }
 
-/// From now on told of each instant that a rule is found to ask for. Only the first counts.
-#[cfg(test)]
-pub(crate) fn on_instant(hook: fn(crate::time::StoreTime)) {
-    let _ = INSTANT_HOOK.set(hook);
-}
-
-/// A rule asks for this instant.
-#[cfg(test)]
-pub(crate) fn reached(at: crate::time::StoreTime) {
-    if let Some(hook) = INSTANT_HOOK.get() {
-        hook(at);
+    /// Plants it in this process, for good.
+    #[cfg(all(madsim, not(test)))]
+    pub fn plant(self) {
+        let _ = PLANTED.set(self);
     }
 }

@@ -1,9 +1,10 @@
 //! The two kinds of time, and the one value that every step gets.
 //!
-//! Owns: `StoreTime` for calendars, `Monotonic` for waits, `Span` for lengths. Must never: read a
+//! Owns: `StoreTime` for calendars, `Monotonic` for waits, `Span` for lengths, `Shift` for lengths that have a
+//! direction. Must never: read a
 //! clock. Next: `store_clock.rs` (doubt), `ids.rs`.
 
-use std::ops::{Add, Sub};
+use std::ops::{Add, Neg, Sub};
 
 /// Microseconds in a second.
 pub const MICROS: i64 = 1_000_000;
@@ -19,6 +20,10 @@ pub struct Monotonic(pub u64);
 /// A length of time in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub u64);
+
+/// How far an instant is moved, or lies from another, in microseconds: later above zero, earlier below. Saturates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shift(pub i64);
 
 /// What a step knows about time: a time the store has stated, this node's monotonic clock, and
 /// whether the store's clock is in doubt (then nothing fires, is skipped or expires).
@@ -71,6 +76,19 @@ impl Span {
     }
 }
 
+impl Shift {
+    /// Not at all.
+    pub const ZERO: Shift = Shift(0);
+
+    /// Later by this.
+    pub const fn later(span: Span) -> Shift {
+        match span.0.checked_signed_diff(0) {
+            Some(shift) => Shift(shift),
+            None => Shift(i64::MAX),
+        }
+    }
+}
+
 impl StoreTime {
     /// The last instant of the year 9999.
     pub const MAX: StoreTime = StoreTime(253_402_300_799 * MICROS + (MICROS - 1));
@@ -88,6 +106,11 @@ impl StoreTime {
     /// Time passed since `earlier`, zero if it lies ahead.
     pub fn since(self, earlier: StoreTime) -> Span {
         Span(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// How far from `other`: above zero if it lies later.
+    pub fn shift_from(self, other: StoreTime) -> Shift {
+        Shift(self.0.saturating_sub(other.0))
     }
 
     /// Later by `span`, `None` beyond the year 9999.
@@ -138,5 +161,33 @@ impl Sub for Span {
     /// Stops at zero.
     fn sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add<Shift> for StoreTime {
+    type Output = StoreTime;
+    fn add(self, shift: Shift) -> StoreTime {
+        StoreTime(self.0.saturating_add(shift.0))
+    }
+}
+
+impl Add for Shift {
+    type Output = Shift;
+    fn add(self, other: Shift) -> Shift {
+        Shift(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Shift {
+    type Output = Shift;
+    fn sub(self, other: Shift) -> Shift {
+        Shift(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Neg for Shift {
+    type Output = Shift;
+    fn neg(self) -> Shift {
+        Shift(self.0.saturating_neg())
     }
 }

@@ -36,7 +36,9 @@ impl Failure {
 
     /// A refusal that never crossed HTTP.
     pub fn of(refusal: Refusal) -> Failure {
-        Failure::from_problem(Problem::of(&refusal))
+        let mut failure = Failure::from_problem(Problem::of(&refusal));
+        failure.problem.status = 0;
+        failure
     }
 
     /// What the server answered.

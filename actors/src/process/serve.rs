@@ -365,7 +365,7 @@ fn open_store(
     let settings = Options::new(fresh, ticking).on_broken(store_broke);
     #[cfg(feature = "test-switches")]
     let settings = Options {
-        free_space: Some(Box::new(crate::process::switches::SwitchedSpace)),
+        free_space: crate::process::switches::free_space(),
         ..settings
     };
     let store = FjallStore::start(folder, settings).map_err(|error| {

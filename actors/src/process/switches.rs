@@ -51,8 +51,14 @@ pub fn plant_in_schedules() {
     fencepost_core::planted::on_evaluate(|name| panic_in(&format!("schedule-{name}")));
 }
 
+/// The room on the disk as a test says, where it has a folder of switches; `None` where the disk is asked.
+pub fn free_space() -> Option<Box<dyn FreeSpace>> {
+    let is_said = switch("free-bytes").is_some();
+    is_said.then(|| Box::new(SwitchedSpace) as Box<dyn FreeSpace>)
+}
+
 /// The room on the disk as the file `free-bytes` says; plenty while it is not there.
-pub struct SwitchedSpace;
+struct SwitchedSpace;
 
 impl FreeSpace for SwitchedSpace {
     fn free_bytes(&mut self) -> io::Result<u64> {

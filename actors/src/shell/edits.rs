@@ -9,7 +9,7 @@ use crate::shell::shard_actor::ShardActor;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use fencepost_core::limits::SCAN_BYTES_MAX;
 use fencepost_core::row::RowKey;
-use fencepost_core::scheduler_shard::io::ScheduleInput;
+use fencepost_core::scheduler_shard::io::{Loaded, ScheduleInput};
 use fencepost_core::shard::ShardInput;
 use fencepost_storage::keys::{KeyRange, key_bytes, parse_key};
 use fencepost_storage::store::StoreError;
@@ -31,7 +31,7 @@ impl ShardActor {
             }
             match read {
                 Ok((edits, next)) => {
-                    let input = ScheduleInput::EditsLoaded { edits, next };
+                    let input = ScheduleInput::Loaded(Loaded::Edits { edits, next });
                     actor.step(ShardInput::Schedule(input), ctx);
                 }
                 Err(error) => actor.on_store_error(error, ctx),

@@ -14,7 +14,7 @@ use fencepost_core::limits::{BACKFILL_FATES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX};
 use fencepost_core::name::Name;
 use fencepost_core::row::{Row, RowKey};
 use fencepost_core::schedule::RequestRow;
-use fencepost_core::scheduler_shard::io::ScheduleInput;
+use fencepost_core::scheduler_shard::io::{Loaded, ScheduleInput};
 use fencepost_core::shard::ShardInput;
 use fencepost_core::time::StoreTime;
 use fencepost_storage::keys::KeyRange;
@@ -156,12 +156,12 @@ impl ShardActor {
             .map(|row| row.span)
             .collect();
         let input = match spans.purpose {
-            Purpose::Audit(Life { name, incarnation }) => ScheduleInput::FatesLoaded {
+            Purpose::Audit(Life { name, incarnation }) => ScheduleInput::Loaded(Loaded::Fates {
                 name,
                 incarnation,
                 fates,
                 is_end,
-            },
+            }),
             Purpose::Backfill(backfill) if is_unreadable => match backfill.input.reply() {
                 // Unreadable is not absent: it may have been carried out.
                 Some(reply) => return self.refuse_unreadable(reply, None, ctx),

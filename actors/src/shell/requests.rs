@@ -11,7 +11,7 @@ use actix::Context;
 use fencepost_core::ids::JobId;
 use fencepost_core::limits::SCAN_BYTES_MAX;
 use fencepost_core::row::{Row, RowKey};
-use fencepost_core::scheduler_shard::io::{ScheduleInput, SweptRequest};
+use fencepost_core::scheduler_shard::io::{Loaded, ScheduleInput, SweptRequest};
 use fencepost_core::shard::ShardInput;
 use fencepost_core::time::StoreTime;
 use fencepost_storage::keys::{KeyRange, Kind, parse_key};
@@ -73,7 +73,7 @@ impl ShardActor {
         let next = read.read.next.and_then(|key| parse_key(&key).ok());
         open.overlay.end_fetch(read.fetch);
         self.step_now(
-            ShardInput::Schedule(ScheduleInput::RequestsLoaded { requests, next }),
+            ShardInput::Schedule(ScheduleInput::Loaded(Loaded::Requests { requests, next })),
             ctx,
         );
     }

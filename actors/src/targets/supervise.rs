@@ -280,14 +280,15 @@ fn wait(
     let mut lease_end = order.lease_end;
     let mut ending: Option<(Ending, Instant)> = None;
     loop {
-        let deadline = ending.map(|(_, kill_at)| kill_at).or(lease_end);
+        // Nothing runs before the word, and an extension may stand before it among the orders.
+        let runs_until = lease_end.filter(|_| held.is_none());
+        let deadline = ending.map(|(_, kill_at)| kill_at).or(runs_until);
         let why = match next_event(events, deadline) {
             Some(Event::Ended) => return ending.map(|(why, _)| why),
+            // A word that came late finds no lease any more.
+            Some(Event::Go) if lease_end.is_some_and(|end| Instant::now() >= end) => Ending::LeaseOver,
             Some(Event::Go) => {
-                // A word that came late finds no lease any more.
-                if lease_end.is_none_or(|end| Instant::now() < end)
-                    && let Some(held) = held.take_if(|_| ending.is_none())
-                {
+                if let Some(held) = held.take_if(|_| ending.is_none()) {
                     feed(held);
                 }
                 continue;

@@ -25,6 +25,7 @@ use super::group::{Group, is_stopped_or_dead};
 use super::signal::{CancelSignal, StopReason};
 use super::supervise::{Report, SUPERVISE};
 use super::tail::OutputTail;
+use crate::clock::{Clock as _, SystemClock};
 
 /// How long output is awaited after the end: only what left the program's group can hold the pipe.
 const LAST_OUTPUT: Duration = Duration::from_millis(LAST_OUTPUT_MS);
@@ -77,6 +78,7 @@ pub(super) struct Supervised {
     time_out: BoxFuture<'static, ()>,
     lease_count: u64,
     lease_over: BoxFuture<'static, ()>,
+    clock: SystemClock,
     tail: OutputTail,
     group: Option<Group>,
     began: bool,
@@ -118,6 +120,7 @@ impl Supervised {
             time_out,
             lease_count,
             lease_over,
+            clock: SystemClock::new(),
             tail: OutputTail::default(),
             group: None,
             began: false,
@@ -151,26 +154,34 @@ impl Supervised {
     }
 
     /// Writes the payload. A stop that comes meanwhile is answered: nothing has begun yet. Of an extension the
-    /// supervisor hears with the next: until then its own count is the shorter one.
+    /// supervisor hears behind the payload, less the time since: its own count would end before the next one comes.
     async fn hand_over(&mut self, attempt: &AttemptContext, cancel: &CancelSignal) -> Option<Stop> {
         let payload = &attempt.payload.bytes;
         let mut first = format!("payload {}\n", payload.len()).into_bytes();
         first.extend_from_slice(payload);
-        let mut writing = pin!(self.orders.as_mut()?.write_all(&first));
-        loop {
-            tokio::select! {
-                biased;
-                // A supervisor that is gone takes no orders; its end is seen on the reports.
-                _ = &mut writing => return None,
-                reason = cancel.stopped() => return Some(Stop::Asked(reason)),
-                () = &mut self.time_out => return Some(Stop::TimedOut),
-                () = &mut self.lease_over => return Some(Stop::LeaseOver),
-                (count, left) = cancel.lease_extended(self.lease_count) => {
-                    self.lease_count = count;
-                    self.lease_over = alarm(left.to_std());
+        let mut ends_at = None;
+        {
+            let mut writing = pin!(self.orders.as_mut()?.write_all(&first));
+            loop {
+                tokio::select! {
+                    biased;
+                    // A supervisor that is gone takes no orders; its end is seen on the reports.
+                    _ = &mut writing => break,
+                    reason = cancel.stopped() => return Some(Stop::Asked(reason)),
+                    () = &mut self.time_out => return Some(Stop::TimedOut),
+                    () = &mut self.lease_over => return Some(Stop::LeaseOver),
+                    (count, left) = cancel.lease_extended(self.lease_count) => {
+                        self.lease_count = count;
+                        self.lease_over = alarm(left.to_std());
+                        ends_at = Some(self.clock.mono() + left);
+                    }
                 }
             }
         }
+        if let Some(ends_at) = ends_at {
+            self.order_lease(ends_at.since(self.clock.mono())).await;
+        }
+        None
     }
 
     /// Relays orders and output until the supervisor's last report; `None` if it ended without one, or is too late
@@ -195,7 +206,7 @@ impl Supervised {
                 (count, left) = cancel.lease_extended(self.lease_count) => {
                     self.lease_count = count;
                     self.lease_over = alarm(left.to_std());
-                    self.order(format!("lease {}\n", left.as_millis()).as_bytes()).await;
+                    self.order_lease(left).await;
                     continue;
                 }
                 () = &mut late => return (None, stop),
@@ -225,6 +236,11 @@ impl Supervised {
             self.began = true;
             self.order(b"go\n").await;
         }
+    }
+
+    /// The lease goes on for this long from now.
+    async fn order_lease(&mut self, left: Span) {
+        self.order(format!("lease {}\n", left.as_millis()).as_bytes()).await;
     }
 
     /// Gives an order. A supervisor that its command has stopped is let go on; one that takes no orders for long is

@@ -36,7 +36,10 @@ fn ask(words: &[&str], address: SocketAddr) -> (i32, String) {
     let (code, out, err) = run(folder.path(), &words);
     assert_eq!(out, "", "{words:?}");
     let problem: serde_json::Value = serde_json::from_str(&err).unwrap();
-    (code, problem["code"].as_str().unwrap().to_owned())
+    assert_eq!(problem.get("status"), None, "there was no answer: {err}");
+    let told = problem["code"].as_str().unwrap();
+    crate::problem_page::expect(told, crate::problem_page::EXIT, u32::try_from(code).unwrap());
+    (code, told.to_owned())
 }
 
 const CHANGE: &[&str] = &["job", "create", "--handler", "noop"];

@@ -5,12 +5,16 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod bench;
+mod codes;
 mod config;
 mod config_page;
 mod faults;
 mod import;
 mod kubernetes;
 mod page;
+#[path = "../support/problems.rs"]
+mod problem_page;
+mod problems;
 mod server;
 mod shape;
 #[path = "../support/mod.rs"]
@@ -39,7 +43,18 @@ pub(crate) fn run(folder: &Path, words: &[&str]) -> (i32, String, String) {
 
 pub(crate) fn ended(output: Output) -> (i32, String, String) {
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    let (code, out, err) = (output.status.code().unwrap(), text(output.stdout), text(output.stderr));
+    for problem in problems_in(&err) {
+        problem_page::expect(problem, problem_page::EXIT, u32::try_from(code).unwrap());
+    }
+    (code, out, err)
+}
+
+/// The codes of what a person is told: `error: … [code, field]`.
+fn problems_in(err: &str) -> impl Iterator<Item = &str> {
+    let told = err.lines().filter_map(|line| line.strip_prefix("error: "));
+    let places = told.filter_map(|line| line.strip_suffix(']')?.rsplit_once(" ["));
+    places.map(|(_, place)| place.split(',').next().unwrap())
 }
 
 /// A folder with a token file that the owner alone can read.
@@ -153,6 +168,7 @@ fn a_missing_or_open_token_file_exits_with_4() {
     let problem: serde_json::Value = serde_json::from_str(&err).unwrap();
     assert_eq!((code, problem["code"].as_str()), (4, Some("token_file_mode")));
     assert!(problem["hint"].as_str().unwrap().contains("chmod 600"), "{err}");
+    assert_eq!(problem.get("status"), None, "no request was made: {err}");
 }
 
 #[test]

@@ -24,7 +24,8 @@ Two zones, never mixed up: `--tz` of commands that make or change schedules (`sc
 and `FENCEPOST_TZ`, is the zone that times are shown in, and is stored nowhere.
 
 What went wrong is told in two lines, `error: … [code, field]` and `hint: …`, also by a server that does not start; programs
-decide on the code, which stays. A command line that is wrong has the code `usage`, and its usage behind the two lines.
+decide on the code, which stays: [all codes](problems.md). A command line that is wrong has the code `usage`, and its
+usage behind the two lines.
 
 ## Variables
 

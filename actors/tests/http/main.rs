@@ -14,6 +14,8 @@ mod limits;
 mod lists;
 mod openapi;
 mod payloads;
+#[path = "../support/problems.rs"]
+mod problem_page;
 mod schedules;
 #[path = "../support/stoppable.rs"]
 mod stoppable;
@@ -74,6 +76,7 @@ impl Reply {
             assert!(!text(key).is_empty(), "{key} is missing: {value}");
         }
         assert!(value["retryable"].is_boolean(), "{value}");
+        problem_page::expect(&text("code"), problem_page::HTTP, self.status.into());
         (self.status, text("code"))
     }
 

@@ -6,7 +6,7 @@
 use crate::api::Api;
 use crate::pace::until_true;
 use crate::sink::{Say, Sink};
-use crate::small_disk::{FULL, SmallDisk};
+use crate::small_disk::{FULL, MIB, SIZE_MIB, SmallDisk, WAYS};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +22,29 @@ fn create(api: &mut Api, body: &Value) -> String {
 
 fn state(api: &mut Api, id: &str) -> Value {
     api.get(&format!("/v1/jobs/{id}")).expect(200)["state"].clone()
+}
+
+/// The tests below take the first way that there is: the others are seen to give the same.
+#[test]
+fn a_server_is_at_home_on_a_small_disk_in_every_way_that_there_is_here() {
+    for way in WAYS {
+        let (mut place, disk) = match SmallDisk::make_so(way) {
+            Ok(made) => made,
+            Err(why) => {
+                println!("one way of a small disk not run: {why}");
+                continue;
+            }
+        };
+        let server = place.start();
+        create(&mut server.api(), &later());
+        let free = disk.free();
+        assert!(free < SIZE_MIB * MIB, "{way:?}: the server's data lie elsewhere");
+        disk.fill(FULL);
+        assert!(disk.free() <= FULL, "{way:?}: it is full");
+        refuses_new_work(&mut server.api());
+        disk.empty();
+        assert!(disk.free() > FULL, "{way:?}");
+    }
 }
 
 fn refuses_new_work(api: &mut Api) {

@@ -252,6 +252,67 @@ fn a_payload_that_comes_after_the_lease_begins_nothing() {
     assert!(!begun.exists());
 }
 
+/// What the server says of an extension stands behind the payload, and the supervisor hears it before it looks at its
+/// own count of the lease.
+#[test]
+fn an_extension_that_comes_with_a_late_payload_is_heard_before_the_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let args = ["30000", "100", "--", "touch", begun.to_str().unwrap()];
+    let mut late = Spoken::start(&args, b"payload 3\n");
+    // Another lease of the same length that began later is over.
+    let mut other = Spoken::start(&["30000", "100", "--", "sleep", "90"], b"payload 0\ngo\n");
+    assert_eq!(other.report(), "started");
+    assert!(["lease-over", "not-started"].contains(&other.report().as_str()));
+    late.order(b"abc");
+    assert_eq!(late.report(), "started");
+    late.order(b"lease 60000\ngo\n");
+    assert_eq!(late.report(), "exited");
+    assert!(begun.exists());
+}
+
+/// The first line behind a payload that a supervisor was slow to take, with an extension while it was.
+#[tokio::test]
+async fn an_extension_while_the_payload_is_handed_over_is_told_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let shown = folder.path().display();
+    // More than a pipe holds.
+    let payload = vec![b' '; 400_000];
+    let length = format!("payload {}\n", payload.len()).len() + payload.len();
+    let script = format!(
+        "#!/bin/sh\ntouch {shown}/up\nwhile [ ! -e {shown}/on ]; do sleep 0.02; done\n\
+         head -c {length} > {shown}/payload\nhead -n 1 > {shown}/part\nmv {shown}/part {shown}/order\necho exited 0\n"
+    );
+    let supervisor = path("supervisor");
+    std::fs::write(&supervisor, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&supervisor, mode).unwrap();
+    let config = TargetsConfig {
+        supervisor: Some(supervisor),
+        ..TargetsConfig::for_dev()
+    };
+    let runner = TargetRunner::new(config, HandlerRegistry::default());
+    let hour = fencepost_core::time::Span::from_secs(3_600);
+    let (control, cancel) = attempt_signal(Some(hour));
+    let mut attempt = attempt(Target::Command(sh("true")));
+    attempt.timeout = hour;
+    attempt.payload.bytes = payload.into();
+    let running = tokio::spawn(async move { runner.run(attempt, cancel).await });
+    until("the supervisor", || path("up").exists()).await;
+    control.extend_lease(hour);
+    // The attempt hears of it while it waits for the pipe.
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    std::fs::write(path("on"), "").unwrap();
+    until("an order behind the payload", || path("order").exists()).await;
+    let order = std::fs::read_to_string(path("order")).unwrap();
+    let left: u64 = order.strip_prefix("lease ").unwrap().trim_end().parse().unwrap();
+    assert!(left <= hour.as_millis() && left > 0, "{order}");
+    assert_eq!(running.await.unwrap().verdict, Verdict::Succeeded);
+}
+
 #[test]
 fn a_supervisor_called_wrongly_starts_nothing() {
     for args in [

@@ -111,6 +111,13 @@ fn the_second_format_of_a_cursor_is_written_where_an_edit_dropped_what_has_not_c
     assert_eq!(decode_row(&key, &first), Err(RowError::Illegal("dropped occurrences")));
 }
 
+/// The tests above name the lines of the second format one by one: none is left that nothing is compared with.
+#[test]
+fn every_line_of_the_second_format_is_compared() {
+    let kinds: Vec<&str> = GOLDEN_2.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(kinds, ["Job", "Cell", "Cursor"]);
+}
+
 #[test]
 fn what_was_written_is_read_as_it_was_meant() {
     let mut rows = samples::rows().into_iter();

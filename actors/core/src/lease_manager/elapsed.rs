@@ -16,38 +16,40 @@ use super::{LeaseManager, Orders};
 use crate::ids::JobId;
 use crate::job::{Job, Place};
 use crate::lease_manager::io::LeaseEffect;
-use crate::limits::{CLOCK_DOUBT_MAX_MS, CLOCK_JUMP_MAX_MS, SWEEP_BUSY_PAUSE_MS, SWEEP_ROWS};
+use crate::limits::{CLOCK_DOUBT_MAX_MS, CLOCK_JUMP_MAX_MS, SWEEP_BUSY_PAUSE_MS, SWEEP_ROWS, WAIT_WALK_PAGES};
 use crate::row::WaitRow;
-use crate::time::{Monotonic, Now, Span, StoreTime};
+use crate::time::{Monotonic, Now, Shift, Span, StoreTime};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-const JUMP_MAX: i64 = CLOCK_JUMP_MAX_MS as i64 * 1_000;
+const JUMP_MAX: Shift = Shift::later(Span::from_millis(CLOCK_JUMP_MAX_MS));
 /// A clock that is held back is lowered, or right again, within this; beyond, it is slow.
-const HELD_MAX: i64 = 2 * CLOCK_DOUBT_MAX_MS as i64 * 1_000;
+const HELD_MAX: Shift = Shift::later(Span::from_millis(2 * CLOCK_DOUBT_MAX_MS));
 const PAUSE: Span = Span::from_millis(SWEEP_BUSY_PAUSE_MS);
 
 /// Elapsed time beside store time, for one owner.
 #[derive(Clone, Debug)]
 pub(super) struct Elapsed {
     last: (StoreTime, Monotonic),
-    /// Microseconds by which store time is behind elapsed time; below zero, ahead of it.
-    behind: i64,
+    /// By how much store time is behind elapsed time; below zero, ahead of it.
+    behind: Shift,
     /// Store time was lowered: it will not catch up.
     is_lowered: bool,
-    walk: Option<Walk>,
+    walk: Option<WaitWalk>,
 }
 
 /// One walk over the wait range.
 #[derive(Clone, Copy, Debug, Hash)]
-struct Walk {
+struct WaitWalk {
     /// Ends of waits are moved back by so much; below zero, ahead.
-    by: i64,
+    by: Shift,
     which: Which,
     /// The page to come begins here.
     from: Option<WaitKey>,
     next_at: Monotonic,
     is_loading: bool,
+    /// So many it has gone over.
+    pages: u32,
 }
 
 /// Which rows are still to be moved.
@@ -63,7 +65,7 @@ impl Elapsed {
     pub(super) fn new(now: Now) -> Elapsed {
         Elapsed {
             last: (now.store, now.mono),
-            behind: 0,
+            behind: Shift::ZERO,
             is_lowered: false,
             walk: None,
         }
@@ -72,40 +74,41 @@ impl Elapsed {
     /// Compares the clocks.
     pub(super) fn on_step(&mut self, now: Now) {
         let (store, mono) = std::mem::replace(&mut self.last, (now.store, now.mono));
-        let passed = i64::try_from(now.mono.since(mono).0).unwrap_or(i64::MAX);
-        let stated = now.store.0.saturating_sub(store.0);
+        let passed = Shift::later(now.mono.since(mono));
+        let stated = now.store.shift_from(store);
         let before = self.behind;
-        self.behind = before.saturating_add(passed.saturating_sub(stated));
-        self.is_lowered |= stated < 0;
+        self.behind = before + (passed - stated);
+        self.is_lowered |= stated < Shift::ZERO;
         // While the store is away steps are made at the time stated last, and after a freeze one may be made at a time
         // that was stated before: that is no slow clock.
-        if self.walk.is_none() && stated != 0 {
+        if self.walk.is_none() && stated != Shift::ZERO {
             self.begin_walk(now, before.min(self.behind));
         }
     }
 
-    fn begin_walk(&mut self, now: Now, behind_for_long: i64) {
+    fn begin_walk(&mut self, now: Now, behind_for_long: Shift) {
         let which = match self.behind {
             behind if behind > JUMP_MAX && (self.is_lowered || behind_for_long > HELD_MAX) => Which::NotPassed,
-            behind if behind < -JUMP_MAX => Which::BegunBefore(now.store),
+            behind if -behind > JUMP_MAX => Which::BegunBefore(now.store),
             _ => return,
         };
         self.is_lowered = false;
-        self.walk = Some(Walk {
+        self.walk = Some(WaitWalk {
             by: std::mem::take(&mut self.behind),
             which,
             from: None,
             next_at: now.mono,
             is_loading: false,
+            pages: 0,
         });
     }
 
     /// Where to file a wait of this length that begins now. Never sooner than by the store's clock: an owner that comes
     /// after this one knows nothing of the difference, and must not be early.
     pub(super) fn end_of(&self, now: Now, length: Span, id: JobId) -> StoreTime {
-        let end = moved(now.store + length, self.behind.max(0));
+        let end = now.store + length + self.behind.max(Shift::ZERO);
         match self.walk.filter(|walk| walk.is_to_move((end, id), length)) {
-            Some(walk) => moved(end, walk.by),
+            Some(walk) => end + walk.by,
             None => end,
         }
     }
@@ -114,10 +117,7 @@ impl Elapsed {
     /// makes up for makes a wait longer and never shorter: whoever filed the row may not have had it.
     fn time_of(&self, key: WaitKey, length: Span, now: Now) -> StoreTime {
         let walk = self.walk.filter(|walk| walk.is_to_move(key, length));
-        moved(
-            now.store,
-            self.behind.min(0).saturating_add(walk.map_or(0, |walk| walk.by)),
-        )
+        now.store + (self.behind.min(Shift::ZERO) + walk.map_or(Shift::ZERO, |walk| walk.by))
     }
 
     /// When the wait of a row ends, if it is one of a length: never later than its whole length from now.
@@ -151,7 +151,13 @@ impl Elapsed {
     }
 }
 
-impl Walk {
+impl WaitWalk {
+    /// The pause before the next page halves again and again: however many waits there are, and however many are made
+    /// ahead of the walk meanwhile, it comes to their end.
+    fn pause(&self) -> Span {
+        Span(PAUSE.0.checked_shr(self.pages / WAIT_WALK_PAGES).unwrap_or(0))
+    }
+
     fn is_to_move(&self, key: WaitKey, length: Span) -> bool {
         match self.which {
             Which::NotPassed => self.from.is_none_or(|from| key >= from),
@@ -175,14 +181,15 @@ impl LeaseManager {
         for (row, job) in rows {
             self.move_row(now, walk, &row, job, out);
         }
-        (walk.is_loading, walk.next_at, walk.from) = (false, now.mono + PAUSE, next);
+        (walk.is_loading, walk.next_at, walk.from) = (false, now.mono + walk.pause(), next);
+        walk.pages = walk.pages.saturating_add(1);
         self.elapsed.walk = next.map(|_| walk);
         self.order_wait_page(out);
     }
 
     /// The row of a wait of a length follows the clock; when the wait ends stays as it is. An instant of the calendar
     /// is meant as it is.
-    fn move_row(&mut self, now: Now, walk: Walk, row: &WaitRow, mut job: Job, out: &mut Orders) {
+    fn move_row(&mut self, now: Now, walk: WaitWalk, row: &WaitRow, mut job: Job, out: &mut Orders) {
         let key = (row.at, row.id);
         let Some(length) = row.length.filter(|length| walk.is_to_move(key, *length)) else {
             return;
@@ -203,8 +210,8 @@ impl LeaseManager {
             Which::BegunBefore(_) => Span(ends_at.since(now.mono).0.min(length.0).max(1)),
         };
         let at = match walk.which {
-            Which::NotPassed => moved(row.at, -walk.by),
-            Which::BegunBefore(_) => moved(now.store + left, self.elapsed.behind.max(0)),
+            Which::NotPassed => row.at + -walk.by,
+            Which::BegunBefore(_) => now.store + left + self.elapsed.behind.max(Shift::ZERO),
         };
         match (is_due, walk.which) {
             // An owner to come reads that it is due.
@@ -227,6 +234,26 @@ impl Hash for Elapsed {
     }
 }
 
-fn moved(at: StoreTime, by: i64) -> StoreTime {
-    StoreTime(at.0.saturating_add(by))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p7_the_pauses_of_a_walk_end_however_many_rows_it_meets() {
+        let mut walk = WaitWalk {
+            by: Shift::ZERO,
+            which: Which::NotPassed,
+            from: None,
+            next_at: Monotonic(0),
+            is_loading: false,
+            pages: 0,
+        };
+        assert_eq!(walk.pause(), PAUSE);
+        let mut sum = Span::ZERO;
+        for pages in (0..1_000_000).chain([u32::MAX]) {
+            walk.pages = pages;
+            sum = sum + walk.pause();
+        }
+        assert!(sum <= Span(2 * u64::from(WAIT_WALK_PAGES) * PAUSE.0), "{sum:?}");
+    }
 }

@@ -51,7 +51,7 @@ impl LeaseManager {
         self.recent.add(row.token, Recorded::Stale);
         let mut job = charge(job, &row);
         #[cfg(madsim)]
-        if crate::planted_bug::forgets_losses() {
+        if crate::planted::Bug::LossUncounted.is_planted() {
             job.charged -= 1;
         }
         let lost = Outcome {

@@ -5,6 +5,7 @@
 
 use super::create::retention_over;
 use super::io::{LeaseEffect, SweptJob};
+use super::loads::reject;
 use super::places::{Lies, class_of, put_job};
 use super::ready::{ReadyEntry, ReadyKey};
 use super::waiting::WaitEntry;
@@ -178,6 +179,8 @@ impl LeaseManager {
         });
         let what = match (wait, ready) {
             (None, None) => self.restore_place(now, job, out),
+            // What a load leaves out is left out here: the load has told of it (F9).
+            _ if reject(&job, job.id, true).is_some() => None,
             (Some(row), None) => self.find_waiting(now, job, &row),
             (None, Some(row)) => self.find_ready(job, &row, out),
             (Some(_), Some(row)) => {
@@ -195,6 +198,11 @@ impl LeaseManager {
     fn restore_place(&mut self, now: Now, mut job: Job, out: &mut Orders) -> Option<(JobId, &'static str)> {
         let id = job.id;
         job.version += 1;
+        job.state = JobState::Ready;
+        if let Some(reason) = reject(&job, id, true) {
+            out.effect(LeaseEffect::JobRejected { id, reason });
+            return None;
+        }
         match job.place {
             Place::Wait { at, length } if at > now.store => {
                 job.state = JobState::Waiting;
@@ -207,7 +215,6 @@ impl LeaseManager {
             | Place::Parked
             | Place::DeadLetter { .. }
             | Place::None => {
-                job.state = JobState::Ready;
                 job.place = Place::Ready { order: now.store };
                 self.enter_ready(Arc::new(job.clone()), now.store, Lies::Nowhere, out);
             }

@@ -38,6 +38,8 @@ pub const SWEEP_WRITES_MAX: usize = 2_048;
 pub const SWEEP_PAUSE_MS: u64 = 5_000;
 /// Pause between pages of the sweep while most of a page was to be purged.
 pub const SWEEP_BUSY_PAUSE_MS: u64 = 100;
+/// Pages after which the pause between pages of a walk over waits halves, again and again.
+pub const WAIT_WALK_PAGES: u32 = 512;
 /// Rows of one page of a range scan.
 pub const SCAN_ROWS_MAX: usize = 1_024;
 /// Bytes after which a page of a range scan ends early, soft: at least one row is read.

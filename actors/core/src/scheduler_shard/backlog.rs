@@ -12,7 +12,7 @@ use crate::fate::FateKind;
 use crate::job::FireCause;
 use crate::limits::{BACKLOG_PACE_MS, BACKLOG_PAGE, BACKLOG_SPANS_MAX};
 #[cfg(test)]
-use crate::planted::{UNBOUNDED, Unbounded};
+use crate::planted::Bug;
 use crate::row::Row;
 use crate::schedule::{BackfillMark, BacklogRow};
 use crate::time::{Monotonic, Span, StoreTime};
@@ -105,7 +105,7 @@ impl Live {
         }
         self.cut_stretch(step, version, to, rate);
         #[cfg(test)]
-        if UNBOUNDED.get() == Some(Unbounded::Backlogs) {
+        if Bug::BacklogsUnmerged.is_planted() {
             return;
         }
         // However many pieces, an outage is caught up with as a whole: it gives up what is older, nothing of its own.

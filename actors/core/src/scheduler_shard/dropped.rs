@@ -15,7 +15,7 @@ use crate::fate::FateKind;
 use crate::job::FireCause;
 use crate::limits::EDIT_DROPS_MAX;
 #[cfg(test)]
-use crate::planted::Broken;
+use crate::planted::Bug;
 use crate::refusal::Refusal;
 use crate::schedule::DroppedOccurrence;
 use crate::time::{Span, StoreTime};
@@ -34,7 +34,7 @@ impl Live {
     /// Whether an edit dropped what is planned for this instant.
     pub(super) fn is_dropped(&self, nominal: StoreTime) -> bool {
         #[cfg(test)]
-        if Broken::DropLifted.is_planted() {
+        if Bug::DropLifted.is_planted() {
             return false;
         }
         self.cursor.dropped.iter().any(|dropped| dropped.nominal == nominal)
@@ -94,7 +94,7 @@ impl Live {
     /// What of a stretch from the cursor up to `to` was dropped and is asked for, the oldest first.
     pub(super) fn dropped_up_to(&self, version: &Version, to: StoreTime) -> Vec<StoreTime> {
         #[cfg(test)]
-        if Broken::DropMissed.is_planted() {
+        if Bug::DropMissed.is_planted() {
             return Vec::new();
         }
         let instants = self.cursor.dropped.iter().map(|dropped| dropped.nominal);

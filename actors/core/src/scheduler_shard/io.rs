@@ -105,8 +105,23 @@ pub enum ScheduleInput {
         /// Fate spans of the range, fetched by the shell, to leave out what fired already.
         fates: Vec<crate::fate::FateSpan>,
     },
+    /// Rows that were asked for.
+    Loaded(Loaded),
+    /// A trial may be made: no other of this node is under way.
+    TrialTurn,
+    /// The mark of the trial is durable.
+    TrialMarked,
+    /// This owner was told to stop: its end is no death that a schedule is blamed for.
+    Leaving,
+    /// Time has passed.
+    Tick,
+}
+
+/// A page of rows that was asked for.
+#[derive(Clone, Debug)]
+pub enum Loaded {
     /// A page of a schedule's closed fate spans, asked for by `LoadFates`.
-    FatesLoaded {
+    Fates {
         /// Tenant and name.
         name: (Name, Name),
         /// Which life of the name.
@@ -117,27 +132,19 @@ pub enum ScheduleInput {
         is_end: bool,
     },
     /// A page of requests that were carried out, asked for by `LoadRequests`.
-    RequestsLoaded {
+    Requests {
         /// In key order.
         requests: Vec<SweptRequest>,
         /// Where the next page begins; `None` at the end.
         next: Option<RowKey>,
     },
     /// A page of the histories of edits, asked for by `LoadEdits`.
-    EditsLoaded {
+    Edits {
         /// Keys of entries, in their order.
         edits: Vec<RowKey>,
         /// The next page comes after it; `None` at the end.
         next: Option<RowKey>,
     },
-    /// A trial may be made: no other of this node is under way.
-    TrialTurn,
-    /// The mark of the trial is durable.
-    TrialMarked,
-    /// This owner was told to stop: its end is no death that a schedule is blamed for.
-    Leaving,
-    /// Time has passed.
-    Tick,
 }
 
 impl ScheduleInput {
@@ -151,9 +158,7 @@ impl ScheduleInput {
             | ScheduleInput::Delete { reply, .. }
             | ScheduleInput::RunNow { reply, .. }
             | ScheduleInput::Backfill { reply, .. } => Some(*reply),
-            ScheduleInput::FatesLoaded { .. }
-            | ScheduleInput::RequestsLoaded { .. }
-            | ScheduleInput::EditsLoaded { .. }
+            ScheduleInput::Loaded(_)
             | ScheduleInput::TrialTurn
             | ScheduleInput::TrialMarked
             | ScheduleInput::Leaving
@@ -215,7 +220,7 @@ pub enum ScheduleEffect {
     Reply(ReplyTo, Result<ScheduleReply, Refusal>),
     /// Something fired, was skipped, and so on (for logs, metrics and the `dev` console).
     Note(FireNote),
-    /// Read closed fate spans of a schedule and hand them in as `FatesLoaded`.
+    /// Read closed fate spans of a schedule and hand them in as `Loaded::Fates`.
     LoadFates {
         /// Tenant and name.
         name: (Name, Name),
@@ -227,7 +232,7 @@ pub enum ScheduleEffect {
         limit: usize,
     },
     /// Read requests of this shard's schedules that were carried out, with the ends of their jobs, and hand
-    /// them in as `RequestsLoaded`.
+    /// them in as `Loaded::Requests`.
     LoadRequests {
         /// Where the page begins; `None` for the first.
         from: Option<RowKey>,
@@ -235,7 +240,7 @@ pub enum ScheduleEffect {
         limit: usize,
     },
     /// Read the keys of entries in the histories of edits of this shard's schedules and hand them in as
-    /// `EditsLoaded`.
+    /// `Loaded::Edits`.
     LoadEdits {
         /// The page comes after it; `None` for the first.
         after: Option<RowKey>,

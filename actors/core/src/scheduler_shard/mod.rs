@@ -47,7 +47,7 @@ use crate::time::{Now, Span};
 use backfill::Backfill;
 use edit::Edit;
 use index::Index;
-use io::{Fire, ScheduleEffect, ScheduleInput};
+use io::{Fire, Loaded, ScheduleEffect, ScheduleInput};
 use live::Live;
 pub use open::OpenRefused;
 use past_lives::PastLives;
@@ -177,9 +177,7 @@ impl SchedulerShard {
                 };
                 self.on_backfill(step, reply, &name, asked);
             }
-            loaded @ (ScheduleInput::FatesLoaded { .. }
-            | ScheduleInput::RequestsLoaded { .. }
-            | ScheduleInput::EditsLoaded { .. }) => self.on_loaded(step, loaded),
+            ScheduleInput::Loaded(loaded) => self.on_loaded(step, loaded),
             ScheduleInput::TrialTurn => self.on_trial_turn(step),
             ScheduleInput::TrialMarked => self.on_trial_marked(step),
             ScheduleInput::Leaving => self.on_leaving(),
@@ -187,18 +185,16 @@ impl SchedulerShard {
         }
     }
 
-    /// Rows that were asked for; nothing else is handed in here.
-    fn on_loaded(&mut self, step: &mut Step<'_>, loaded: ScheduleInput) {
+    fn on_loaded(&mut self, step: &mut Step<'_>, loaded: Loaded) {
         match loaded {
-            ScheduleInput::FatesLoaded {
+            Loaded::Fates {
                 name,
                 incarnation,
                 fates,
                 is_end,
             } => self.on_fates_loaded(step, &name, incarnation, fates, is_end),
-            ScheduleInput::RequestsLoaded { requests, next } => self.on_requests_loaded(step, requests, next),
-            ScheduleInput::EditsLoaded { edits, next } => self.on_edits_loaded(step, edits, next),
-            _ => {}
+            Loaded::Requests { requests, next } => self.on_requests_loaded(step, requests, next),
+            Loaded::Edits { edits, next } => self.on_edits_loaded(step, edits, next),
         }
     }
 

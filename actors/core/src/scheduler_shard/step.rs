@@ -8,7 +8,7 @@ use crate::job::JobSpec;
 use crate::level::Level;
 use crate::machine::{Out, ReplyTo};
 #[cfg(test)]
-use crate::planted::{UNBOUNDED, Unbounded};
+use crate::planted::Bug;
 use crate::refusal::{Refusal, storage_full};
 use crate::time::Now;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Step<'_> {
     /// Takes the job of a fire from the budget.
     pub(super) fn spend_bytes(&mut self, spec: &JobSpec) {
         #[cfg(test)]
-        if UNBOUNDED.get() == Some(Unbounded::Bytes) {
+        if Bug::BytesUncounted.is_planted() {
             return;
         }
         self.bytes = self.bytes.saturating_sub(spec.weight());
@@ -68,7 +68,7 @@ impl Step<'_> {
     /// Takes one decision from the budget.
     pub(super) fn spend(&mut self) {
         #[cfg(test)]
-        if UNBOUNDED.get() == Some(Unbounded::Budget) {
+        if Bug::BudgetUnspent.is_planted() {
             return;
         }
         self.budget = self.budget.saturating_sub(1);

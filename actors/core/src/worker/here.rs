@@ -85,15 +85,19 @@ fn keep_planted_back(_: usize, _: &mut Vec<WorkerEffect>) {}
 /// The planted fault: one kind of what was said just now is not sent.
 #[cfg(test)]
 fn keep_planted_back(from: usize, effects: &mut Vec<WorkerEffect>) {
-    use crate::planted::{UNSAID, Unsaid};
+    use crate::planted::Bug;
     let said = effects.split_off(from);
-    let is_sent = |effect: &WorkerEffect| match UNSAID.get() {
-        None => true,
-        Some(Unsaid::Outcomes) => !matches!(effect, WorkerEffect::SendOutcomes { .. }),
-        Some(Unsaid::HandBacks) => !matches!(effect, WorkerEffect::SendHandBack { .. }),
-        Some(Unsaid::Offer) => !matches!(effect, WorkerEffect::SendOffer { .. }),
-        Some(Unsaid::Begins) => !matches!(effect, WorkerEffect::SendBegin { .. }),
-        Some(Unsaid::Heartbeat) => !matches!(effect, WorkerEffect::SendHeartbeat { .. }),
+    let bug_of = |effect: &WorkerEffect| match effect {
+        WorkerEffect::SendOutcomes { .. } => Some(Bug::OutcomesUnsaid),
+        WorkerEffect::SendHandBack { .. } => Some(Bug::HandBacksUnsaid),
+        WorkerEffect::SendOffer { .. } => Some(Bug::OfferUnsaid),
+        WorkerEffect::SendBegin { .. } => Some(Bug::BeginsUnsaid),
+        WorkerEffect::SendHeartbeat { .. } => Some(Bug::HeartbeatUnsaid),
+        WorkerEffect::StartAttempt { .. }
+        | WorkerEffect::ExtendAttempt { .. }
+        | WorkerEffect::StopAttempt { .. }
+        | WorkerEffect::Drained => None,
     };
+    let is_sent = |effect: &WorkerEffect| !bug_of(effect).is_some_and(Bug::is_planted);
     effects.extend(said.into_iter().filter(is_sent));
 }

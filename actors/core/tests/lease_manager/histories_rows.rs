@@ -161,3 +161,55 @@ fn f9_one_bad_row_is_left_out_and_the_rest_goes_on() {
         .any(|e| matches!(e, LeaseEffect::JobRejected { id, .. } if *id == job_id(2)));
     assert!(rejected);
 }
+
+#[test]
+fn f9_the_sweep_takes_up_nothing_that_a_load_leaves_out() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    let waits = START + Span::from_secs(1);
+    for item in [item(1, spec()), item_due(2, waits), item(3, spec()), item(4, spec())] {
+        leases.create(item).unwrap();
+    }
+    for number in 1..=3 {
+        if let Some(Row::Job(job)) = leases.rows.rows.get_mut(&RowKey::Job(job_id(number))) {
+            Arc::make_mut(&mut job.spec).retry.attempt_count_max = 0;
+        }
+    }
+    let lies_nowhere = |key: &RowKey| matches!(key, RowKey::Ready(row) if row.id == job_id(3));
+    leases.rows.rows.retain(|key, _| !lies_nowhere(key));
+    let before = leases.rows.rows.clone();
+    leases.restart();
+    let rejected = |leases: &mut Leases| -> Vec<_> {
+        let effects = leases.take_effects();
+        let repaired = effects
+            .iter()
+            .any(|effect| matches!(effect, LeaseEffect::JobRepaired { .. }));
+        assert!(!repaired, "{effects:?}");
+        let rejected = effects.into_iter().filter_map(|effect| match effect {
+            LeaseEffect::JobRejected { id, .. } => Some(id),
+            _ => None,
+        });
+        rejected.collect()
+    };
+    assert_eq!(
+        rejected(&mut leases).len(),
+        2,
+        "the loads tell of those that they come to"
+    );
+    leases.pass(Span::from_millis(SWEEP_PAUSE_MS + 1));
+    assert_eq!(
+        rejected(&mut leases),
+        [job_id(3)],
+        "the walk tells of what no load comes to"
+    );
+    leases.pass(Span::from_secs(2));
+    let granted: Vec<_> = leases.offer(&w, 9).iter().map(|grant| grant.job.id).collect();
+    assert_eq!(granted, [job_id(4)]);
+    for number in 1..=3 {
+        let key = RowKey::Job(job_id(number));
+        assert_eq!(
+            leases.rows.rows.get(&key),
+            before.get(&key),
+            "nothing is written over it"
+        );
+    }
+}

@@ -102,7 +102,7 @@ fn f25_a_dropped_instant_gets_its_fate_when_it_comes() {
 
 /// Nothing that level 1 has no place for is written, and what is dropped does not fire.
 #[test]
-pub(super) fn f25_where_rows_have_no_place_for_a_mark_a_drop_has_its_fate_ahead_of_its_time() {
+pub(crate) fn f25_where_rows_have_no_place_for_a_mark_a_drop_has_its_fate_ahead_of_its_time() {
     let mut world = World::new(NOON);
     world.create("it", cron("0 23 * * *"));
     world.machine.set_level(crate::level::FIRST);

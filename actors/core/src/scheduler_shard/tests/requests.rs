@@ -8,7 +8,7 @@ use crate::limits::REQUEST_SWEEP_ROWS;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::row::{Row, RowKey};
 use crate::schedule::RequestRow;
-use crate::scheduler_shard::io::{ScheduleInput, ScheduleReply, SweptRequest};
+use crate::scheduler_shard::io::{Loaded, ScheduleInput, ScheduleReply, SweptRequest};
 use crate::time::Span;
 
 impl World {
@@ -48,10 +48,10 @@ impl World {
             row: row.clone(),
             ends: row.jobs.iter().filter_map(|id| self.ends.get(id).copied()).collect(),
         });
-        ScheduleInput::RequestsLoaded {
+        ScheduleInput::Loaded(Loaded::Requests {
             requests: requests.collect(),
             next: mine.get(limit).map(|(key, _)| (*key).clone()),
-        }
+        })
     }
 }
 
@@ -202,12 +202,14 @@ fn f26_a_request_whose_jobs_are_not_made_yet_is_kept() {
     world.machine.set_full(true);
     world.jump(world.now.store + Span(2 * KEY_KEPT.0));
     let row = requests(&world).remove(0);
-    let swept = || ScheduleInput::RequestsLoaded {
-        requests: vec![SweptRequest {
-            row: row.clone(),
-            ends: Vec::new(),
-        }],
-        next: None,
+    let swept = || {
+        ScheduleInput::Loaded(Loaded::Requests {
+            requests: vec![SweptRequest {
+                row: row.clone(),
+                ends: Vec::new(),
+            }],
+            next: None,
+        })
     };
     world.step(swept());
     assert_eq!(
@@ -248,7 +250,7 @@ fn f26_requests_of_a_deleted_schedule_go_with_their_time() {
 }
 
 #[test]
-fn f26_before_its_level_a_request_is_remembered_as_the_version_before_does_and_holds_after_it() {
+pub(crate) fn f26_before_its_level_a_request_is_remembered_as_the_version_before_does_and_holds_after_it() {
     let mut world = paused_over_four();
     world.machine.set_level(crate::level::FIRST);
     let job = ran(&mut world, 10).unwrap();
@@ -271,7 +273,7 @@ fn f26_before_its_level_a_request_is_remembered_as_the_version_before_does_and_h
 /// Answers of the version before hold after the raise, whichever others come, whoever owns the shard, and are over when
 /// the keys are.
 #[test]
-fn f26_what_was_carried_out_before_the_raise_is_answered_until_its_key_is_over() {
+pub(crate) fn f26_what_was_carried_out_before_the_raise_is_answered_until_its_key_is_over() {
     let mut world = paused_over_four();
     world.machine.set_level(crate::level::FIRST);
     let job = ran(&mut world, 10).unwrap();

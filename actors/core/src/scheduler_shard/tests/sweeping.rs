@@ -6,7 +6,7 @@ use crate::limits::{AUDIT_ROWS, FATE_RETENTION_DAYS};
 use crate::row::{Row, RowKey};
 use crate::schedule::{Exclusion, MisfirePolicy};
 use crate::scheduler_shard::audit::AuditFaultKind;
-use crate::scheduler_shard::io::ScheduleInput;
+use crate::scheduler_shard::io::{Loaded, ScheduleInput};
 
 impl World {
     /// The page that the machine ordered.
@@ -15,7 +15,7 @@ impl World {
             |key: &&RowKey| matches!(key, RowKey::Edit(..)) && after.as_ref().is_none_or(|after| *key > after);
         let edits: Vec<RowKey> = self.rows.keys().filter(is_edit).take(limit).cloned().collect();
         let next = edits.last().filter(|_| edits.len() == limit).cloned();
-        ScheduleInput::EditsLoaded { edits, next }
+        ScheduleInput::Loaded(Loaded::Edits { edits, next })
     }
 
     fn edits(&self, text: &str) -> usize {

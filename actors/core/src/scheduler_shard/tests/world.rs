@@ -15,7 +15,7 @@ use crate::schedule::{BacklogRow, CursorRow, ScheduleDefinition, ScheduleSpec};
 use crate::scheduler_shard::SchedulerShard;
 use crate::scheduler_shard::audit::{AuditFault, AuditInput, AuditReport, audit};
 use crate::scheduler_shard::io::{
-    Fire, FireNote, ScheduleEffect, ScheduleInput, ScheduleOpened, ScheduleReply, ScheduleView,
+    Fire, FireNote, Loaded, ScheduleEffect, ScheduleInput, ScheduleOpened, ScheduleReply, ScheduleView,
 };
 use crate::time::{Monotonic, Now, Span, StoreTime};
 use std::collections::BTreeMap;
@@ -204,12 +204,12 @@ impl World {
         let mut fates: Vec<FateSpan> = mine.filter(|span| span.to > after).collect();
         let is_end = fates.len() <= limit;
         fates.truncate(limit);
-        Some(ScheduleInput::FatesLoaded {
+        Some(ScheduleInput::Loaded(Loaded::Fates {
             name,
             incarnation,
             fates,
             is_end,
-        })
+        }))
     }
 
     /// A new owner builds the machine from rows.
