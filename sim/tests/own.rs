@@ -3,7 +3,7 @@
 //!
 //! Owns: the sizes of what every commit runs of `examples/payments`. Must never: run a handler by another way than a
 //! user does.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! `scripts/soak`: runs seeds that were not run before, and ends at the first violation with its bundle.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod support;
 

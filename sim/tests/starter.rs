@@ -2,7 +2,7 @@
 //!
 //! Owns: one build in the simulator's own target folder, which has everything but the new crate itself and the
 //! simulator as its dependency. Must never: reach for the network.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod support;
 
@@ -71,7 +71,10 @@ fn the_starter_builds_and_passes_what_its_workflow_runs() {
     let made = sim(&["new", folder.to_str().unwrap(), "--fencepost", root]);
     assert_eq!(made.status.code(), Some(0), "{}", told(&made));
     assert!(!told(&made).contains("failed"), "{}", told(&made));
-    let (ours, theirs) = (versions(&sources().join("Cargo.lock")), versions(&folder.join("sim/Cargo.lock")));
+    let (ours, theirs) = (
+        versions(&sources().join("Cargo.lock")),
+        versions(&folder.join("sim/Cargo.lock")),
+    );
     let others: Vec<_> = theirs.difference(&ours).map(|(name, _)| name.as_str()).collect();
     assert_eq!(others, ["pay-roll", "pay-roll-sim"]);
     let commands = workflow(&folder);
