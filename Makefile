@@ -1,5 +1,5 @@
 # Short names for what the scripts do; each target is one command that works without make.
-.PHONY: test lint format doc bench sim run
+.PHONY: test lint format doc bench sim soak run
 
 test:
 	scripts/test
@@ -20,6 +20,11 @@ bench:
 
 sim:
 	env -u RUSTFLAGS -u CARGO_ENCODED_RUSTFLAGS cargo sim
+
+# Fresh seeds for as long as FOR says.
+FOR ?= 10m
+soak:
+	scripts/soak $(FOR)
 
 run:
 	cargo run --release --locked -- dev

@@ -2,11 +2,12 @@
 //!
 //! Read `runtime/` (the only place that names madsim), `world/` (what runs and what befalls it),
 //! `scenario/` (files that tell a run what to be), `run.rs` (one seed; `../history` has what was seen and what must
-//! hold), `report/` (what is left of a run), `cli/` (the program). Must never: be imported by the product.
+//! hold), `report/` (what is left of a run), `cli/` (the program), `own/` (a user's handlers). Must never: be imported
+//! by the product.
 #![cfg_attr(not(madsim), allow(unused))]
 
 #[cfg(not(madsim))]
-compile_error!("run `cargo sim` from the root; unset RUSTFLAGS");
+compile_error!("run `cargo sim` from the root, which sets --cfg madsim; unset RUSTFLAGS");
 
 #[cfg(madsim)]
 pub mod bugs;
@@ -14,6 +15,8 @@ pub mod bugs;
 pub mod cli;
 #[cfg(madsim)]
 pub mod options;
+#[cfg(madsim)]
+pub mod own;
 #[cfg(madsim)]
 pub mod report;
 #[cfg(madsim)]
@@ -28,3 +31,6 @@ pub mod trace;
 pub mod without;
 #[cfg(madsim)]
 pub mod world;
+
+#[cfg(madsim)]
+pub use own::{Effects, NoAnswer, Service, Simulation};

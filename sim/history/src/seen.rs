@@ -196,6 +196,8 @@ pub enum Honours {
     Token,
     /// Nothing: each call has its effect.
     Nothing,
+    /// Whatever a user's service goes by: each effect has a name, and is judged by it.
+    ItsOwn,
 }
 
 /// A call at the target.

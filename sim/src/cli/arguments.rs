@@ -15,6 +15,7 @@ usage: fencepost-sim run [PATH…] [--seed N | --seeds N [--from N]] [--workers 
        fencepost-sim determinism [PATH…] [--seeds N] [--from N] [--workers N] [--plant BUG]
        fencepost-sim mutants [--list | --seeds N] [--from N]
        fencepost-sim stats
+       fencepost-sim new FOLDER [--fencepost SOURCES]
 
 run          runs seeds and judges them; one process per seed. PATH is a scenario file, or a folder of
              them; without one the seed draws the whole story
@@ -25,9 +26,11 @@ determinism  runs each seed in two processes and compares their hashes
 mutants      plants each bug in turn and looks for it in the scenario that must find it; --plant takes one
              of its names, --seeds says how many hunts there are for each (3)
 stats        counts what the catalogue holds
+new          makes a crate with a handler of your own, its scenario, its simulation and a workflow for GitHub;
+             SOURCES is the folder of Fencepost's, or the address of a repository (those of this program)
 
 --bundles    where a failure's bundle is written (target/fencepost-sim); `none` writes none
---html       a timeline for one seed, or for each of many that failed
+--html       a timeline for one seed, or for each of many that failed, with an index
 --without    what of a seed's story is left out, as a bundle or shrink says it
 
 exit codes: 0 pass, 1 violation, 2 usage, 3 not deterministic, 4 coverage floor missed";
@@ -53,6 +56,17 @@ pub enum Command {
     Lint(Vec<String>),
     /// Count the catalogue.
     Stats,
+    /// Make a crate.
+    New(Starter),
+}
+
+/// Which crate to make.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Starter {
+    /// Its folder, whose last part is its name.
+    pub folder: String,
+    /// Folder or repository of Fencepost's sources.
+    pub fencepost: Option<String>,
 }
 
 /// Which seeds, and how.
@@ -130,6 +144,7 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
             None => Ok(Command::Stats),
             Some(other) => Err(format!("stats takes no {other}")),
         },
+        "new" => read_starter(rest),
         "-h" | "--help" | "help" => Ok(Command::Help),
         other => Err(format!("there is no command {other}")),
     }
@@ -162,6 +177,16 @@ fn read_mutants(words: &[&str]) -> Result<Command, String> {
         true => Ok(Command::Mutants(seeds)),
         false => Err("mutants knows its scenarios, and takes no path".to_owned()),
     }
+}
+
+fn read_starter(words: &[&str]) -> Result<Command, String> {
+    let (folder, fencepost) = match words {
+        [folder] => (*folder, None),
+        [folder, "--fencepost", sources] | ["--fencepost", sources, folder] => (*folder, Some((*sources).to_owned())),
+        _ => return Err("new needs a folder, and takes --fencepost SOURCES".to_owned()),
+    };
+    let folder = folder.to_owned();
+    Ok(Command::New(Starter { folder, fencepost }))
 }
 
 fn number(word: &str, value: &str) -> Result<u64, String> {
@@ -281,6 +306,8 @@ mod tests {
             ("repro a.json -o b", "repro has no option -o"),
             ("shrink a.json --runs", "needs a value"),
             ("stats --all", "takes no --all"),
+            ("new", "needs a folder"),
+            ("new a --git b", "takes --fencepost"),
         ] {
             let why = parse_words(line).expect_err(line);
             assert!(why.contains(part), "{line}: {why}");

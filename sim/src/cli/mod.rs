@@ -7,6 +7,7 @@
 mod arguments;
 mod child;
 mod floors;
+mod new;
 mod outputs;
 mod report;
 mod repro;
@@ -53,6 +54,7 @@ pub fn main() -> ExitCode {
         Ok(Command::Mutants(seeds)) => workers::mutants(&seeds),
         Ok(Command::Bugs) => workers::bugs(),
         Ok(Command::Stats) => stats::stats(),
+        Ok(Command::New(starter)) => new::new(&starter),
         Err(why) => {
             report::complain(&format!("fencepost-sim: {why}\n\n{}", arguments::USAGE_TEXT));
             USAGE

@@ -9,15 +9,22 @@ use super::report::{complain, say};
 use super::{PASS, USAGE};
 use crate::report::program::commit;
 use crate::report::summary::{Outcome, Set};
-use crate::report::{github, json, junit};
+use crate::report::{github, index, json, junit};
 use std::path::Path;
 
 /// Writes what was asked for; the code of the whole.
 pub fn write(seeds: &Seeds, all: &[Ran], below: &[String], code: u8) -> u8 {
-    if seeds.junit.is_none() && seeds.json.is_none() && !seeds.annotates {
+    let indexed = seeds.html.as_ref().filter(|_| seeds.is_set || all.len() > 1);
+    if seeds.junit.is_none() && seeds.json.is_none() && !seeds.annotates && indexed.is_none() {
         return code;
     }
     let set = set(all, below);
+    if let Some(folder) = indexed
+        && let Err(why) = index::write_into(Path::new(folder), &set)
+    {
+        complain(&format!("fencepost-sim: {why}"));
+        return if code == PASS { USAGE } else { code };
+    }
     let mut texts = Vec::new();
     if let Some(path) = &seeds.junit {
         texts.push((path, junit::text(&set)));

@@ -3,6 +3,7 @@
 //! Owns: these lines. Must never: hide a seed. Next: `../report/summary.rs` for many.
 
 use super::arguments::Seeds;
+use crate::own;
 use crate::report::promises::promise;
 use crate::report::record::Record;
 use crate::run::Report;
@@ -87,8 +88,9 @@ pub fn of_failure(record: &Record, bundle: Option<&str>) -> String {
     }
     lines.push(format!("seed {seed}: repeat with: {}", record.story().command()));
     if let Some(place) = bundle {
+        let command = own::command();
         lines.push(format!(
-            "seed {seed}: bundle: {place}  (cargo sim repro {place}; cargo sim shrink {place})"
+            "seed {seed}: bundle: {place}  ({command} repro {place}; {command} shrink {place})"
         ));
     }
     lines.join("\n")

@@ -6,6 +6,7 @@ use super::PASS;
 use super::floors::FLOORS;
 use super::report::say;
 use crate::bugs::PlantedBug;
+use crate::own;
 use crate::report::promises::promise;
 use crate::without::FAMILIES;
 use std::collections::BTreeMap;
@@ -13,9 +14,11 @@ use std::path::Path;
 
 /// Prints the counts.
 pub fn stats() -> u8 {
-    say(&text(&scenarios(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios"),
-    )));
+    let folder = match own::names() {
+        [] => concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios"),
+        _ => "scenarios",
+    };
+    say(&text(&scenarios(Path::new(folder))));
     PASS
 }
 
@@ -52,6 +55,9 @@ fn text(scenarios: &BTreeMap<String, usize>) -> String {
         "families that can be left out as a whole: {}",
         FAMILIES.join(", ")
     ));
+    if !own::names().is_empty() {
+        lines.push(format!("handlers: {}", own::names().join(", ")));
+    }
     let told: Vec<String> = scenarios
         .iter()
         .map(|(family, count)| format!("{family} {count}"))
@@ -74,8 +80,12 @@ fn scenarios(root: &Path) -> BTreeMap<String, usize> {
             .map(|entry| entry.path())
     };
     let mut counts = BTreeMap::new();
+    let is_scenario = |path: &std::path::PathBuf| path.extension().is_some_and(|ext| ext == "toml");
+    let alone = entries(root).filter(is_scenario).count();
+    if alone > 0 {
+        counts.insert("without a family".to_owned(), alone);
+    }
     for family in entries(root).filter(|path| path.is_dir()) {
-        let is_scenario = |path: &std::path::PathBuf| path.extension().is_some_and(|ext| ext == "toml");
         let count = entries(&family).filter(is_scenario).count();
         let name = family.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if count > 0 {

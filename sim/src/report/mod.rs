@@ -6,6 +6,7 @@
 
 pub mod bundle;
 pub mod github;
+pub mod index;
 pub mod json;
 pub mod junit;
 pub mod leases;

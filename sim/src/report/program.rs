@@ -3,6 +3,7 @@
 //! Owns: asking for both when a record is kept. Must never: be asked for in a run that keeps none. The commit is
 //! that of the sources' folder at that time (docs/decisions/0050). Next: `bundle.rs`.
 
+use crate::own;
 use serde::{Deserialize, Serialize};
 use std::process::{Command, Stdio};
 
@@ -45,8 +46,13 @@ pub fn commit() -> String {
 }
 
 fn git(words: &[&str]) -> Option<String> {
+    // A user's program is built from sources around the folder that it runs in.
+    let folder = match own::names() {
+        [] => env!("CARGO_MANIFEST_DIR"),
+        _ => ".",
+    };
     let mut command = Command::new("git");
-    command.arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(words);
+    command.arg("-C").arg(folder).args(words);
     let ended = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
     ended.status.success().then_some(text)

@@ -5,6 +5,7 @@
 
 use super::program::Program;
 use super::subject;
+use crate::own;
 use crate::run::Report;
 use crate::trace::{Digest, Event};
 use serde::{Deserialize, Serialize};
@@ -237,7 +238,7 @@ impl Story {
 
     /// The command that makes it.
     pub fn command(&self) -> String {
-        format!("cargo sim run {}", self.words().join(" "))
+        format!("{} run {}", own::command(), self.words().join(" "))
     }
 }
 

@@ -37,6 +37,10 @@ pub enum Want {
     AllOf(&'static [&'static str]),
     /// Cron expressions with seconds, alone or in a list.
     Crons,
+    /// One of this program's handlers; of a list the seed takes one.
+    Handler,
+    /// JSON texts, alone or in a list.
+    Payloads,
     /// A section of its own.
     Section(&'static [Key]),
 }
@@ -119,6 +123,8 @@ pub const WORKLOADS: &[Kind] = &[
             must("over", WITHIN),
             may("clients", Want::Count { least: 1, most: 8 }),
             may("effect", Want::OneOf(EFFECTS)),
+            may("handler", Want::Handler),
+            may("payload", Want::Payloads),
             may("delivery", Want::OneOf(DELIVERIES)),
             may("attempts", ATTEMPTS),
             may("timeout", Want::Length { most: 10 * MINUTE }),
@@ -143,6 +149,8 @@ pub const WORKLOADS: &[Kind] = &[
             may("grace", WITHIN),
             may("jitter", WITHIN),
             may("effect", Want::OneOf(EFFECTS)),
+            may("handler", Want::Handler),
+            may("payload", Want::Payloads),
             may("delivery", Want::OneOf(DELIVERIES)),
             may("attempts", ATTEMPTS),
             may("timeout", Want::Length { most: 10 * MINUTE }),

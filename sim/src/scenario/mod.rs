@@ -18,6 +18,8 @@ mod whole;
 pub use mistake::Mistakes;
 pub use plan::Plan;
 
+pub(crate) use values::payload;
+
 use reader::{Fields, Reader};
 
 /// A file that makes sense.

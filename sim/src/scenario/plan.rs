@@ -49,6 +49,10 @@ pub struct Plan {
 pub struct Shape {
     /// `key`, `token`, `neither`.
     pub effects: Vec<&'static str>,
+    /// Handlers of the program; none where jobs call the target.
+    pub handlers: Vec<&'static str>,
+    /// What handlers get, as JSON.
+    pub payloads: Vec<String>,
     /// `at-least-once`, `at-most-once`.
     pub deliveries: Vec<&'static str>,
     /// Most attempts.
@@ -206,6 +210,8 @@ impl Draw {
     fn shape(&self, fields: &Fields) -> Shape {
         Shape {
             effects: words(fields, "effect", &["key", "token"]),
+            handlers: words(fields, "handler", &[]),
+            payloads: texts(fields, "payload"),
             deliveries: words(fields, "delivery", &["at-least-once"]),
             attempts: fields.count("attempts").unwrap_or((20, 60)),
             timeout: self.between(fields, "timeout", "3s"),
@@ -229,7 +235,7 @@ impl Draw {
         Schedules {
             count: self.count(fields, "count", (1, 1)),
             over: self.length(fields, "over", "30s"),
-            crons: fields.texts("cron").iter().map(|(text, _)| text.clone()).collect(),
+            crons: texts(fields, "cron"),
             every: some("every"),
             zones: words(fields, "tz", &[]),
             gaps: words(fields, "gap", &["next-valid", "skip"]),
@@ -309,6 +315,10 @@ fn usual_length(kind: &str) -> &'static str {
 
 fn measure(fields: &Fields, key: &str, usual: &str) -> Option<Measure> {
     fields.length(key).or_else(|| Measure::parse(usual).ok())
+}
+
+fn texts(fields: &Fields, key: &str) -> Vec<String> {
+    fields.texts(key).iter().map(|(text, _)| text.clone()).collect()
 }
 
 fn words(fields: &Fields, key: &str, usual: &[&'static str]) -> Vec<&'static str> {

@@ -7,7 +7,8 @@ use super::keys::{EXPECT, FAULT, FAULTS, Key, Kind, SECTIONS, TOPOLOGY, WORKLOAD
 use super::measure::Measure;
 use super::mistake::{Mistake, Mistakes};
 use super::nearest::nearest;
-use super::values::{article, count, example, judgeable, length, named};
+use super::values::{article, count, example, judgeable, length, named, payload};
+use crate::own;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
@@ -423,6 +424,8 @@ impl Reader {
                 return self.words(key, known, value);
             }
             (Want::Crons, DeValue::String(_) | DeValue::Array(_)) => return self.crons(key, value),
+            (Want::Handler, DeValue::String(_) | DeValue::Array(_)) => return self.handlers(key, value),
+            (Want::Payloads, DeValue::String(_) | DeValue::Array(_)) => return self.payloads(key, value),
             (Want::Section(keys), DeValue::Table(table)) => {
                 let before = self.found.len();
                 let fields = self.fields(&format!("`{key}`"), &[keys], span, table);
@@ -456,6 +459,29 @@ impl Reader {
             }
         }
         (!words.is_empty()).then_some(Value::Words(words))
+    }
+
+    fn handlers(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<Value> {
+        match own::names() {
+            [] => {
+                let what = "this program has no handlers of its own";
+                let hint = "run the program that has them; `fencepost-sim new` makes one".to_owned();
+                self.wrong_with(value.span(), what, "here", Some(hint));
+                None
+            }
+            names => self.words(key, names, value),
+        }
+    }
+
+    fn payloads(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<Value> {
+        let texts = self.texts(key, value)?;
+        for (text, span) in &texts {
+            if let Err(what) = payload(text, "w0-1-1") {
+                let hint = format!("write {key} = {}", example(Want::Payloads));
+                self.wrong_with(span.clone(), what, "here", Some(hint));
+            }
+        }
+        Some(Value::Texts(texts))
     }
 
     /// Only what the checkers can walk by themselves: seconds, minutes and hours.

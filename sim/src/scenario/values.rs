@@ -5,6 +5,7 @@
 use super::keys::Want;
 use super::measure::Measure;
 use super::reader::Value;
+use crate::own;
 use toml::de::DeValue;
 
 /// A number, or a range of numbers, within bounds.
@@ -58,6 +59,15 @@ pub fn judgeable(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// What stands for a word of its own for each job.
+pub const ID: &str = "{id}";
+
+/// A payload's text for one job.
+pub fn payload(text: &str, id: &str) -> Result<serde_json::Value, String> {
+    let text = text.replace(ID, id);
+    serde_json::from_str(&text).map_err(|error| format!("this is no JSON: {error}"))
+}
+
 /// What a key wants, in words.
 pub fn named(want: Want) -> &'static str {
     match want {
@@ -68,6 +78,8 @@ pub fn named(want: Want) -> &'static str {
         Want::OneOf(_) => "a word or a list of words",
         Want::AllOf(_) => "a list of words",
         Want::Crons => "a cron expression or a list of them",
+        Want::Handler => "a handler's name or a list of them",
+        Want::Payloads => "a JSON text or a list of them",
         Want::Section(_) => "{ … }",
     }
 }
@@ -85,6 +97,8 @@ pub fn example(want: Want) -> String {
         Want::Switch => "true".to_owned(),
         Want::OneOf(words) | Want::AllOf(words) => format!("{:?}", words.first().copied().unwrap_or_default()),
         Want::Crons => "\"0,30 */5 * * * *\"".to_owned(),
+        Want::Handler => format!("{:?}", own::names().first().copied().unwrap_or("charge")),
+        Want::Payloads => "'{\"order\": \"{id}\", \"cents\": 1250}'".to_owned(),
         Want::Section(_) => "{ store = 1, scheduler = 2, worker = 3 }".to_owned(),
     }
 }

@@ -64,7 +64,25 @@ fn workloads(scenario: &Scenario, reader: &mut Reader) {
             let what = "a schedule has cron or every, not both";
             reader.wrong(workload.span_of("every"), what, "here");
         }
+        handler(workload, reader);
         zone(scenario, workload, reader);
+    }
+}
+
+/// What jobs do: a handler's work, or a call of the target.
+fn handler(workload: &Fields, reader: &mut Reader) {
+    match (workload.has("handler"), workload.has("effect"), workload.has("payload")) {
+        (true, true, _) => {
+            let hint = "what a handler does is its own; leave effect out".to_owned();
+            let what = "jobs have handler or effect, not both";
+            reader.wrong_with(workload.span_of("effect"), what, "here", Some(hint));
+        }
+        (false, _, true) => {
+            let hint = "name the handler that reads it".to_owned();
+            let what = "payload needs a handler";
+            reader.wrong_with(workload.span_of("payload"), what, "here", Some(hint));
+        }
+        _ => {}
     }
 }
 

@@ -9,6 +9,7 @@ use super::planner::{do_work, work_named};
 use super::wishes::{Wish, set};
 use super::{TARGET_IP, TARGET_PORT, World, clients};
 use crate::runtime::Stream;
+use crate::scenario::payload;
 use crate::scenario::plan::{Between, Jobs, Plan, Schedules, Shape};
 use fencepost::net::rt::spawn_local;
 use fencepost_core::ids::JobId;
@@ -155,17 +156,37 @@ impl Shape {
         let delivery = stream.pick(&self.deliveries).copied().unwrap_or("at-least-once");
         let takes = one(stream, self.takes) / 1_000;
         let timeout = one(stream, self.timeout) / 1_000;
+        // No draw where there is no choice: the stories of files without handlers stay as they are.
+        let handler = match self.handlers.as_slice() {
+            [] => None,
+            handlers => stream.pick(handlers),
+        };
+        let target = match handler {
+            Some(name) => json!({"type": "handler", "name": name}),
+            None => json!({"type": "http", "url": format!("http://{TARGET_IP}:{TARGET_PORT}/{effect}")}),
+        };
+        let mut payload = json!({
+            "intent": intent,
+            "takes": takes,
+            "once": delivery == "at-most-once",
+            "kills": self.kills_its_worker,
+        });
+        if handler.is_some() {
+            set(&mut payload, "payload", self.payload(stream, intent));
+        }
         json!({
-            "target": {"type": "http", "url": format!("http://{TARGET_IP}:{TARGET_PORT}/{effect}")},
-            "payload": {
-                "intent": intent,
-                "takes": takes,
-                "once": delivery == "at-most-once",
-                "kills": self.kills_its_worker,
-            },
+            "target": target,
+            "payload": payload,
             "timeout": format!("{}ms", timeout.max(1)),
             "retry": {"attempts": one(stream, self.attempts), "backoff": "200ms", "cap": "2s"},
             "delivery": delivery,
         })
+    }
+
+    /// What the handler of a job gets.
+    fn payload(&self, stream: &mut Stream, intent: &str) -> Value {
+        let text = stream.pick(&self.payloads);
+        let read = text.and_then(|text| payload(text, intent).ok());
+        read.unwrap_or_else(|| json!({"id": intent}))
     }
 }

@@ -5,11 +5,12 @@
 
 use super::server::targets;
 use super::{World, store_node};
+use crate::own;
 use crate::runtime::{SharedStream, SimNode, Stream};
 use fencepost::node::NodeConfig;
 use fencepost::node::lanes::local_lane;
 use fencepost::node::only_worker::{OnlyWorkerParts, join_as_worker};
-use fencepost::targets::{HandlerRegistry, TargetRunner};
+use fencepost::targets::TargetRunner;
 use fencepost_core::name::Name;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -85,7 +86,7 @@ impl FarWorker {
         let parts = OnlyWorkerParts {
             clock: self.node.clock(),
             chance: Arc::new(SharedStream::new(stream)),
-            runner: TargetRunner::new(targets(), HandlerRegistry::default()),
+            runner: TargetRunner::new(targets(), own::handlers(&self.world)),
             lane: local_lane(),
             fatal: Arc::new(move |why| dying.end(life, &why.to_string())),
         };

@@ -17,6 +17,7 @@ pub mod next_day;
 pub mod planner;
 pub mod second;
 pub mod server;
+pub mod services;
 pub mod specs;
 pub mod store;
 pub mod store_node;
@@ -71,6 +72,8 @@ pub struct World {
     pub weather: Weather,
     /// Machines whose process a job has killed, by address, until somebody starts them again.
     pub struck: Arc<Mutex<Vec<Ipv4Addr>>>,
+    /// Calls that handlers have sent to services.
+    pub sent: services::Sent,
 }
 
 impl World {
@@ -85,6 +88,7 @@ impl World {
             healed: Arc::default(),
             weather: Weather::default(),
             struck: Arc::default(),
+            sent: services::Sent::default(),
         }
     }
 

@@ -6,6 +6,7 @@
 use super::store::WatchedStore;
 use super::store_node::{self, StoreNode};
 use super::{API_PORT, API_TOKEN, SERVER_IP, World};
+use crate::own;
 use crate::runtime::{SharedStream, SimNode, Stream};
 use fencepost::api::server::{ApiConfig, ApiServer, HttpLimits};
 use fencepost::api::token::TokenDigest;
@@ -13,7 +14,7 @@ use fencepost::net::rt::spawn_local;
 use fencepost::node::lanes::local_lane;
 use fencepost::node::notes::Notes;
 use fencepost::node::{Node, NodeConfig, NodeParts, join_node, run_node};
-use fencepost::targets::{HandlerRegistry, TargetRunner, TargetsConfig};
+use fencepost::targets::{TargetRunner, TargetsConfig};
 use fencepost_core::ids::JobId;
 use fencepost_core::job::{Job, JobState};
 use fencepost_core::name::Name;
@@ -172,7 +173,7 @@ impl Server {
             cell: 1,
             clock: node.clock(),
             chance: Arc::new(SharedStream::new(stream)),
-            runner: TargetRunner::new(targets(), HandlerRegistry::default()),
+            runner: TargetRunner::new(targets(), own::handlers(&self.world)),
             lanes: vec![local_lane()],
             notes: vec![Arc::new(Told(self.world.clone()))],
             fatal: Arc::new(move |_why| {

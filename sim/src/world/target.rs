@@ -3,7 +3,8 @@
 //! Owns: effects, applied once per key (`/key`), under the highest token after sealing (`/token`), or each time
 //! (`/neither`); and how it misbehaves. Must never: tell the product anything but HTTP. Next: `clients.rs`.
 
-use super::{TARGET_IP, TARGET_PORT, World};
+use super::{TARGET_IP, TARGET_PORT, World, services};
+use crate::own;
 use crate::runtime::{Stream, sleep_here};
 use fencepost::net::rt::{HyperIo, HyperTimer, spawn_local};
 use fencepost_history::seen::{Call, Honours};
@@ -24,8 +25,9 @@ struct Ledger {
     lines: BTreeMap<String, (String, bool)>,
 }
 
+/// The target's machine.
 #[derive(Clone)]
-struct Target {
+pub(super) struct Target {
     world: World,
     ledger: Arc<Mutex<Ledger>>,
     stream: Arc<Mutex<Stream>>,
@@ -33,7 +35,7 @@ struct Target {
 
 /// How one call is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+pub(super) enum Manner {
     Prompt,
     Slow(u64),
     FailsBefore,
@@ -51,7 +53,11 @@ pub fn start(world: &World) {
         ledger: Arc::default(),
         stream: Arc::new(Mutex::new(Stream::new(world.options.seed, "target"))),
     };
+    let services = target.clone();
     node.run(move || listen(target));
+    if !own::names().is_empty() {
+        node.run(move || services::listen(services));
+    }
 }
 
 async fn listen(target: Target) {
@@ -109,8 +115,12 @@ async fn answer(target: Target, request: Request<Incoming>, caller: IpAddr) -> i
 }
 
 impl Target {
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
     /// Whoever runs this job dies of it.
-    fn strike(&self, call: Call, caller: IpAddr) {
+    pub(super) fn strike(&self, call: Call, caller: IpAddr) {
         self.world
             .sim
             .record("target", "kills", &format!("{} {caller}", call.intent));
@@ -121,10 +131,7 @@ impl Target {
     }
 
     async fn treat(&self, call: Call) -> io::Result<Response<Full<Bytes>>> {
-        let manner = self.manner();
-        if !matches!(manner, Manner::Prompt | Manner::Slow(_)) {
-            self.world.feel("target");
-        }
+        let manner = self.manner_felt();
         match manner {
             Manner::FailsBefore | Manner::DropsBefore => {
                 self.note(call, false);
@@ -170,6 +177,15 @@ impl Target {
         meets("target-slow").map_or(Manner::Prompt, Manner::Slow)
     }
 
+    /// How one call is treated, counted where it is a fault.
+    pub(super) fn manner_felt(&self) -> Manner {
+        let manner = self.manner();
+        if !matches!(manner, Manner::Prompt | Manner::Slow(_)) {
+            self.world.feel("target");
+        }
+        manner
+    }
+
     fn manner(&self) -> Manner {
         if self.world.options.plan.is_some() {
             return self.manner_in_weather();
@@ -195,7 +211,7 @@ impl Target {
         }
     }
 
-    fn note(&self, mut call: Call, applied: bool) {
+    pub(super) fn note(&self, mut call: Call, applied: bool) {
         call.applied = applied;
         let text = format!(
             "{} {} {} attempt {} applied {applied}",
@@ -211,7 +227,7 @@ impl Ledger {
     fn apply(&mut self, call: &Call) -> (StatusCode, bool) {
         match call.honours {
             Honours::Key => return (StatusCode::OK, self.keys.insert(call.key.clone())),
-            Honours::Nothing => return (StatusCode::OK, true),
+            Honours::Nothing | Honours::ItsOwn => return (StatusCode::OK, true),
             Honours::Token => {}
         }
         // One occurrence may be asked for again by a re-run: its jobs are wishes of their own.

@@ -11,7 +11,8 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
     let mut may_repeat = BTreeSet::new();
     for call in &evidence.seen.calls {
         *applied.entry(call.key.as_str()).or_default() += u64::from(call.applied);
-        if call.honours == Honours::Nothing {
+        // Of a user's service each effect is judged by its name (`no_double_effect`).
+        if matches!(call.honours, Honours::Nothing | Honours::ItsOwn) {
             may_repeat.insert(call.key.as_str());
         }
         let known = fencepost_core::ids::JobId::parse(&call.key).and_then(|id| evidence.job(id));
