@@ -44,6 +44,12 @@ pub enum Bug {
     OnceTriedAgain,
     /// An attempt whose worker died does not count (R02).
     LostWorkerUncounted,
+    /// What a step answers that wrote nothing leaves before the batches that it has read (F3), unproven (F32).
+    WriteFreeReplyEarly,
+    /// A job's id is made of its idempotency key (F26).
+    KeyNamesTheJob,
+    /// A start that is told another number of shards goes on with it (F28).
+    ShardCountChanged,
 }
 
 static PLANTED: AtomicU8 = AtomicU8::new(0);

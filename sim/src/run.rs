@@ -9,9 +9,11 @@ use crate::trace::{Digest, Event, Trace};
 use crate::world::director::direct;
 use crate::world::far_worker;
 use crate::world::faults::{Beside, heal, inject, mind_ended};
+use crate::world::links::Hold;
 use crate::world::machine::Machines;
 use crate::world::server::Server;
 use crate::world::{Felt, World, asked, canary, clients, next_day, planner, target};
+use fencepost::net::seam;
 use fencepost_core::fate::FateKind;
 use fencepost_core::job::{JobState, Origin};
 use fencepost_core::row::Row;
@@ -22,6 +24,7 @@ use fencepost_history::checkers::{
 use fencepost_history::seen::{Call, Seen};
 use fencepost_storage::codec::decode_row;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -114,6 +117,7 @@ pub fn run_seed(options: Options, trace: &Trace) -> Report {
 
 async fn run_world(sim: Sim, options: Options) -> Report {
     let world = World::new(sim, options);
+    seam::set(Some(Rc::new(Hold(world.clone()))));
     let (server, ended) = Server::new(&world);
     mind_ended(&world, &server, ended);
     canary::leak(&world);
@@ -171,6 +175,7 @@ async fn run_world(sim: Sim, options: Options) -> Report {
         ..Report::default()
     };
     take_verdicts(&world, &evidence, &mut report);
+    seam::set(None);
     report
 }
 

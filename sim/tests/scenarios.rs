@@ -258,6 +258,19 @@ fn a_set_that_never_saw_what_it_expects_or_never_felt_a_fault_is_not_green() {
         "{}",
         text(&output)
     );
+    // Nothing is in work, no timer goes off, nothing is sent and no clock is read in a microsecond.
+    let mut idle = QUIET.replace("count = 5", "count = 1");
+    for (at, kind) in [(9_991, "pause"), (9_993, "cut"), (9_995, "clock"), (9_997, "crash")] {
+        let by = if kind == "clock" { "by = \"1s\"\n" } else { "" };
+        idle +=
+            &format!("[[fault]]\nkind = \"{kind}\"\nrole = \"scheduler\"\nafter = \"{at}ms\"\nlasts = \"1us\"\n{by}");
+    }
+    let output = run_text("idle-machine", &idle);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
+    for kind in ["1 (pause)", "2 (cut)", "3 (clock)", "4 (crash)"] {
+        let unfelt = format!("fault {kind} was never felt");
+        assert!(text(&output).contains(&unfelt), "{unfelt}: {}", text(&output));
+    }
     let idle = format!("{QUIET}[expect]\ninvariants = [\"no_missed_fire\"]\n");
     let output = run_text("idle", &idle);
     assert_eq!(output.status.code(), Some(4), "{}", text(&output));

@@ -115,6 +115,8 @@ async fn keep(parts: &Arc<MeshParts>, peer: &Peer, (address, wanted): (&str, Rol
 }
 
 async fn connect(parts: &Arc<MeshParts>, (address, wanted): (&str, Roles)) -> Result<Link<Box<dyn Stream>>, DialError> {
+    #[cfg(madsim)]
+    crate::net::seam::dialing(address);
     let connecting = async {
         let stream = TcpStream::connect(address).await?;
         greet(parts, wire::dialed(parts, stream).await?, wanted).await

@@ -30,6 +30,9 @@ pub(super) enum WireError {
 
 fn plain(parts: &MeshParts, stream: TcpStream) -> Wire {
     Wire {
+        #[cfg(madsim)]
+        stream: crate::net::seam::wrap(stream),
+        #[cfg(not(madsim))]
         stream: Box::new(stream),
         secret: parts.secret.clone(),
         proven: None,

@@ -4,6 +4,8 @@
 //! hyper-util's own executor and timer (they panic in the simulator). Next: `rt` for the glue itself.
 
 pub mod rt;
+#[cfg(madsim)]
+pub mod seam;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 

@@ -94,6 +94,11 @@ fn keep_shards(cell: CellRow, config: &NodeConfig) -> Result<CellRow, StartError
         let refusal = Refusal::new(RefusalKind::Conflict, "shards_fixed", detail, hint).at("shards");
         return Err(StartError::Cell(refusal));
     }
+    #[cfg(madsim)]
+    if crate::planted::is_planted(crate::planted::Bug::ShardCountChanged) {
+        let shards = cell.shards + 1;
+        return Ok(CellRow { shards, ..cell });
+    }
     Ok(cell)
 }
 

@@ -158,6 +158,11 @@ pub(crate) async fn check_cell(
         Row::Cell(cell) => Some(cell),
         _ => None,
     });
+    #[cfg(madsim)]
+    let map = match (planted::is_planted(Bug::ShardCountChanged), &cell) {
+        (true, Some(cell)) => ShardMap::new(cell.shards).unwrap_or(map),
+        (true, None) | (false, _) => map,
+    };
     match cell.filter(|cell| cell.generation == generation && cell.shards == map.count()) {
         Some(cell) => Ok(cell.level),
         None => Err(StoreError::Broken(

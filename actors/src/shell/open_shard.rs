@@ -333,6 +333,10 @@ impl ShardActor {
 
     /// Numbers a step's writes and releases what need not wait.
     fn stamp(&mut self, out: Out<ShardEffect>, ctx: &mut Context<ShardActor>) {
+        #[cfg(madsim)]
+        if planted::is_planted(Bug::WriteFreeReplyEarly) && out.writes.is_empty() {
+            return self.release(out.effects, ctx);
+        }
         let at_once = |effect: &ShardEffect| {
             #[cfg(feature = "test-switches")]
             if crate::process::switches::is_planted("ack-before-commit") {

@@ -175,6 +175,8 @@ impl Connector {
 async fn connect_first(addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses.iter().take(CONNECT_TRIES_MAX) {
+        #[cfg(madsim)]
+        crate::net::seam::dialing(&address.to_string());
         match tokio::time::timeout(Duration::from_millis(CONNECT_MS), TcpStream::connect(*address)).await {
             Ok(Ok(tcp)) => {
                 // Only a matter of latency: a stream without it works as well.

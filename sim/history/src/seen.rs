@@ -6,6 +6,7 @@
 use crate::spec::PlainSpec;
 use fencepost_core::ids::{BatchNo, Epoch, Holder, JobId, Scope};
 use fencepost_core::job::Job;
+use fencepost_core::name::Name;
 use fencepost_core::time::StoreTime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,6 +54,14 @@ pub struct Seen {
     pub calls: Vec<Call>,
     /// Commits that the store accepted.
     pub commits: Vec<Accepted>,
+    /// Every word of the store about a batch, in the order told.
+    pub batches: Vec<BatchTold>,
+    /// Opens that the store granted.
+    pub openings: Vec<Opening>,
+    /// Assignments that reached the store, in this order; those that it refused are taken out.
+    pub named: BTreeMap<u64, Named>,
+    /// Jobs that a list showed, with the end that it showed last.
+    pub shown: BTreeMap<JobId, Option<String>>,
     /// News of jobs, in the order told.
     pub moves: Vec<Job>,
     /// When something disturbed the node.
@@ -238,6 +247,74 @@ pub struct Accepted {
     pub told_at: u64,
 }
 
+/// What the store said of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// It is in, since now.
+    Committed,
+    /// It is in, since before.
+    Already,
+    /// It is in, and nobody was told: the answer was lost.
+    Lost,
+    /// It contradicts what is there.
+    Conflict,
+}
+
+/// A word of the store about a batch.
+#[derive(Clone, Debug)]
+pub struct BatchTold {
+    /// Scope.
+    pub scope: Scope,
+    /// Under which epoch.
+    pub epoch: Epoch,
+    /// Whose.
+    pub holder: Holder,
+    /// Number.
+    pub number: BatchNo,
+    /// What tells its bytes apart from others.
+    pub digest: u64,
+    /// What was said.
+    pub word: Word,
+    /// When the store was asked, in simulated microseconds.
+    pub asked_at: u64,
+    /// When it answered.
+    pub told_at: u64,
+}
+
+/// The store opened a scope.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Scope.
+    pub scope: Scope,
+    /// For whom.
+    pub holder: Holder,
+    /// On which node.
+    pub node: Name,
+    /// The epoch that was expected.
+    pub expected: Epoch,
+    /// The epoch that was told.
+    pub epoch: Epoch,
+    /// When the store was asked, in simulated microseconds.
+    pub asked_at: u64,
+    /// When it answered.
+    pub told_at: u64,
+}
+
+/// A coordinator's batch names the node that may open a scope.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Scope.
+    pub scope: Scope,
+    /// Node.
+    pub node: Name,
+    /// The coordinator's epoch and the batch's number: they order what it says.
+    pub by: (Epoch, BatchNo),
+    /// When the store was asked, in simulated microseconds.
+    pub asked_at: u64,
+    /// When it said that the batch is in, if it did.
+    pub told_at: Option<u64>,
+}
+
 /// A stretch in which nothing can be asked of the node.
 #[derive(Clone, Debug)]
 pub struct Disturbance {
@@ -247,6 +324,15 @@ pub struct Disturbance {
     pub to: u64,
     /// What.
     pub kind: &'static str,
+}
+
+impl Seen {
+    /// An assignment reaches the store; by this number it is told afterwards what came of it.
+    pub fn names(&mut self, named: Named) -> u64 {
+        let number = self.named.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.named.insert(number, named);
+        number
+    }
 }
 
 impl History {

@@ -1,23 +1,23 @@
 //! What two hundred seeds must at least have done, felt and seen: coverage must not vanish in silence.
 //!
-//! Owns: the floors, about a third of what is usual. Must never: be lowered to let a run pass that does
-//! less. Next: `workers.rs`, `../world/planner.rs`.
+//! Owns: the floors, about a third of what is usual; measured anew when felt got its meaning (decision 0046). Must
+//! never: be lowered to let a run pass that does less. Next: `workers.rs`, `../world/planner.rs`.
 
 /// A name as counted, and how often.
 pub const FLOORS: &[(&str, u64)] = &[
-    ("crash", 69),
-    ("power", 71),
-    ("pause", 58),
-    ("clock", 63),
-    ("away", 67),
-    ("store-crash", 42),
-    ("second-crash", 9),
-    ("second-cut", 6),
-    ("second-pause", 4),
-    ("worker-crash", 8),
+    ("crash", 42),
+    ("power", 33),
+    ("pause", 50),
+    ("clock", 55),
+    ("away", 2500),
+    ("store-crash", 19),
+    ("second-crash", 3),
+    ("second-cut", 7),
+    ("second-pause", 6),
+    ("worker-crash", 2),
     ("worker-cut", 9),
-    ("full", 66),
-    ("net", 73),
+    ("full", 680),
+    ("net", 45),
     ("slow", 519),
     ("unknown", 640),
     ("sick", 23),

@@ -15,6 +15,10 @@ const PROMISES: &[(&str, &str)] = &[
     ),
     ("never_early", "Nothing starts before it is due."),
     (
+        "one_authority",
+        "At each instant at most one holder is one whose writes the store accepts: the node that is named, by its last open.",
+    ),
+    (
         "epochs_grow",
         "What the store accepts is one owner's per epoch; epochs and batch numbers only grow.",
     ),

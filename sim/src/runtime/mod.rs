@@ -140,6 +140,13 @@ impl Sim {
         nodes.iter().find(|node| node.name() == name).cloned()
     }
 
+    /// The node whose code runs now, if it is one.
+    pub fn here(&self) -> Option<SimNode> {
+        let id = madsim::plugin::node();
+        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes.iter().find(|node| node.is(id)).cloned()
+    }
+
     /// Microseconds since the run began.
     pub fn now(&self) -> u64 {
         u64::try_from(self.wall() - self.starts_at).unwrap_or(0)

@@ -38,6 +38,10 @@ impl SimNode {
         &self.name
     }
 
+    pub(super) fn is(&self, id: NodeId) -> bool {
+        self.id == id
+    }
+
     /// Its address.
     pub fn ip(&self) -> Ipv4Addr {
         self.ip

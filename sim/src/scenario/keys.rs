@@ -162,6 +162,14 @@ pub const WORKLOADS: &[Kind] = &[
         keys: &[must("percent", PERCENT), may("after", WITHIN)],
     },
     Kind {
+        name: "looks",
+        keys: &[
+            must("over", WITHIN),
+            may("every", WITHIN),
+            may("clients", Want::Count { least: 1, most: 4 }),
+        ],
+    },
+    Kind {
         name: "edits",
         keys: &[may("works", Want::AllOf(WORKS)), may("every", WITHIN)],
     },
@@ -182,7 +190,11 @@ pub const FAULT: &[Key] = &[
 ];
 
 const ROLE: Key = must("role", Want::OneOf(ROLES));
+const FROM: Key = may("from", Want::OneOf(ROLES));
 const SHARE: Key = may("percent", PERCENT);
+
+/// Kinds of faults of the connections between nodes.
+pub const LINKS: &[&str] = &["lossy", "slow-link", "reset", "half-open", "duplicate", "reorder"];
 
 /// `[[fault]]`, by kind.
 pub const FAULTS: &[Kind] = &[
@@ -213,6 +225,40 @@ pub const FAULTS: &[Kind] = &[
     Kind {
         name: "clock",
         keys: &[ROLE, must("by", Want::Offset { most: 3_600_000_000 })],
+    },
+    Kind {
+        name: "lossy",
+        keys: &[ROLE, FROM, SHARE, may("by", Want::Length { most: MINUTE })],
+    },
+    Kind {
+        name: "slow-link",
+        keys: &[
+            ROLE,
+            FROM,
+            must(
+                "bandwidth",
+                Want::Count {
+                    least: 100,
+                    most: 1_000_000_000,
+                },
+            ),
+        ],
+    },
+    Kind {
+        name: "reset",
+        keys: &[ROLE, FROM],
+    },
+    Kind {
+        name: "half-open",
+        keys: &[ROLE, FROM],
+    },
+    Kind {
+        name: "duplicate",
+        keys: &[ROLE, FROM, SHARE],
+    },
+    Kind {
+        name: "reorder",
+        keys: &[ROLE, FROM, SHARE],
     },
     Kind {
         name: "store-away",

@@ -4,6 +4,7 @@
 //! of a file reshuffles nothing else. Must never: act. Next: `../world/director.rs`, `../world/asked.rs`.
 
 use super::Scenario;
+use super::keys::LINKS;
 use super::measure::{Measure, Scale};
 use super::reader::Fields;
 use crate::bugs::PlantedBug;
@@ -32,6 +33,8 @@ pub struct Plan {
     pub schedules: Vec<Schedules>,
     /// Jobs that are cancelled.
     pub cancels: Vec<Cancels>,
+    /// Clients that look.
+    pub looks: Vec<Looks>,
     /// What is done to schedules by hand.
     pub edits: Vec<Edits>,
     /// What befalls the machines.
@@ -120,6 +123,17 @@ pub struct Cancels {
     pub after: Between,
 }
 
+/// Clients that list jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct Looks {
+    /// Until when, in microseconds.
+    pub over: u64,
+    /// Time between two looks of a client, in microseconds.
+    pub every: Between,
+    /// Client machines.
+    pub clients: u64,
+}
+
 /// What is done to each schedule by hand.
 #[derive(Clone, Debug)]
 pub struct Edits {
@@ -146,6 +160,8 @@ pub struct Fault {
     pub percent: u64,
     /// How much slower, in microseconds.
     pub slower: Between,
+    /// Bytes a second that come through.
+    pub bandwidth: u64,
     /// When.
     pub strokes: Vec<Stroke>,
 }
@@ -297,7 +313,8 @@ impl Draw {
             from: one("from", &mut stream).unwrap_or_default(),
             ways: one("ways", &mut stream).unwrap_or("both"),
             percent: self.count(fields, "percent", (30, 30)),
-            slower: self.between(fields, "by", "0.01..4s"),
+            slower: self.between(fields, "by", usual_delay(fields.kind)),
+            bandwidth: self.count(fields, "bandwidth", (10_000, 10_000)),
         }
     }
 }
@@ -309,7 +326,16 @@ fn usual_length(kind: &str) -> &'static str {
         "pause" => "0.1..3 lease",
         "cut" | "clock" => "0.5..10s",
         "store-away" | "store-full" => "0.05..6s",
+        "reset" | "half-open" => "1ms",
         _ => "5..20s",
+    }
+}
+
+/// How much slower what does not say so: a lost segment comes with the next tries of its sender.
+fn usual_delay(kind: &str) -> &'static str {
+    match kind {
+        "lossy" => "0.2..3s",
+        _ => "0.01..4s",
     }
 }
 
@@ -400,6 +426,13 @@ impl Scenario {
                     after: draw.between(fields, "after", "0..3s"),
                 })
                 .collect(),
+            looks: of("looks")
+                .map(|fields| Looks {
+                    over: draw.length(fields, "over", "30s"),
+                    every: draw.between(fields, "every", "50..250ms"),
+                    clients: draw.count(fields, "clients", (2, 2)),
+                })
+                .collect(),
             edits: of("edits")
                 .map(|fields| Edits {
                     works: words(fields, "works", super::keys::WORKS),
@@ -424,10 +457,12 @@ impl Plan {
     fn active(&self) -> u64 {
         let jobs = self.jobs.iter().map(|jobs| jobs.over);
         let schedules = self.schedules.iter().map(|schedules| schedules.over);
-        jobs.chain(schedules).max().unwrap_or(30_000_000)
+        let looks = self.looks.iter().map(|looks| looks.over);
+        jobs.chain(schedules).chain(looks).max().unwrap_or(30_000_000)
     }
 
-    fn has(&self, kinds: &[&str]) -> bool {
+    /// Whether a fault is of one of these kinds.
+    pub fn has(&self, kinds: &[&str]) -> bool {
         self.faults.iter().any(|fault| kinds.contains(&fault.kind))
     }
 
@@ -454,7 +489,7 @@ impl Plan {
             clock: self.is_on_role(&["clock"], is_stores),
             away: self.has(&["store-away"]),
             full: self.has(&["store-full"]),
-            net: self.is_on_role(&["cut"], is_not_targets),
+            net: self.is_on_role(&["cut"], is_not_targets) || self.has(LINKS),
             hands: !self.edits.is_empty(),
             slow: self.has(&["store-slow"]),
             unknown: self.has(&["store-unknown"]),

@@ -4,7 +4,7 @@
 //! Next: `plan.rs`.
 
 use super::Scenario;
-use super::keys::OVER_MAX;
+use super::keys::{LINKS, OVER_MAX};
 use super::reader::{Fields, Reader};
 use fencepost_history::zones::{change_of, changes_clocks};
 
@@ -110,6 +110,11 @@ fn role(scenario: &Scenario, fault: &Fields, reader: &mut Reader) {
         }
     }
     let is_apart = most(scenario, "store") > 0;
+    if LINKS.contains(&fault.kind) && !is_apart {
+        let what = "one machine has no connections with others";
+        let hint = "write store = 1 in nodes".to_owned();
+        reader.wrong_with(fault.span_of("kind"), what, "here", Some(hint));
+    }
     if fault.kind == "power" && fault.words("role").iter().any(|role| is_apart != (*role == "store")) {
         let what = "a machine without a disk of the store loses nothing by its power";
         let hint = "name role = \"store\", or write kind = \"crash\"".to_owned();

@@ -1,4 +1,4 @@
-//! The workloads of a scenario: jobs, schedules, cancels and edits as its file asks for them.
+//! The workloads of a scenario: jobs, schedules, cancels, looks and edits as its file asks for them.
 //!
 //! Owns: when each thing is asked for. Must never: decide what befalls it. Next: `clients.rs` and `hands.rs`, which
 //! do the asking; `../scenario/plan.rs`.
@@ -7,7 +7,7 @@ use super::hands::Hand;
 use super::http::{Ask, ask};
 use super::planner::{do_work, work_named};
 use super::wishes::{Wish, set};
-use super::{TARGET_IP, TARGET_PORT, World, clients};
+use super::{TARGET_IP, TARGET_PORT, World, clients, looks};
 use crate::runtime::Stream;
 use crate::scenario::payload;
 use crate::scenario::plan::{Between, Jobs, Plan, Schedules, Shape};
@@ -28,6 +28,9 @@ pub fn start(world: &World, plan: &Plan) {
         for client in 0..jobs.clients {
             start_client(world, (number, jobs), client);
         }
+    }
+    for (number, of_file) in (0..).zip(&plan.looks) {
+        looks::start(world, number, of_file);
     }
     let node = world.client_node(200);
     let mut number = 0;

@@ -1,13 +1,17 @@
 //! The faults of a scenario: each entry of the file strikes by itself, as its plan says.
 //!
-//! Owns: that a fault counts only when it was felt, and that what was begun is ended. Must never: strike after the
-//! active time, or draw what the plan has drawn. Next: `machine.rs`, `weather.rs`, `../scenario/plan.rs`.
+//! Owns: that a fault counts only when it was felt, and that what was begun is ended. What felt means is said for each
+//! kind in `scenarios/README.md`. Must never: strike after the active time, or draw what the plan has drawn. Next:
+//! `machine.rs`, `weather.rs`, `links.rs`, `work.rs`, `../scenario/plan.rs`.
 
 use super::World;
 use super::faults::{calm_soon, power_loss};
+use super::links::Way;
 use super::machine::{Machine, Machines};
 use super::server::Server;
-use crate::runtime::Stream;
+use super::work::is_at_work;
+use crate::runtime::{SimNode, Stream};
+use crate::scenario::keys::LINKS;
 use crate::scenario::plan::{Fault, Plan, Stroke};
 use fencepost_storage::model::Crash;
 use std::sync::Arc;
@@ -47,6 +51,13 @@ pub async fn direct(world: &World, server: &Server, machines: Machines, plan: &P
     }
 }
 
+fn way(node: &SimNode, peers: &[SimNode]) -> Way {
+    Way {
+        at: node.ip(),
+        peers: peers.iter().map(SimNode::ip).collect(),
+    }
+}
+
 impl Director {
     async fn strike(&self, fault: &Fault) {
         for (stroke, number) in fault.strokes.iter().zip(1_u64..) {
@@ -81,7 +92,7 @@ impl Director {
         match fault.kind {
             "rolling-restart" => self.roll(fault, stroke).await,
             "store-away" | "store-full" => self.shut(fault, stroke).await,
-            "crash" | "power" | "pause" | "cut" | "clock" => {
+            kind if ["crash", "power", "pause", "cut", "clock"].contains(&kind) || LINKS.contains(&kind) => {
                 let machines = self.machines.role(fault.role);
                 let Some(machine) = Stream::new(stroke.chance, "machine").pick(&machines).cloned() else {
                     return;
@@ -107,12 +118,18 @@ impl Director {
             "pause" => self.freeze(fault, stroke, machine).await,
             "cut" => self.cut(fault, stroke, machine).await,
             "clock" => self.set_clock(fault, stroke, machine).await,
+            kind if LINKS.contains(&kind) => self.trouble(fault, stroke, machine).await,
             _ => self.kill(fault, stroke, machine).await,
         }
     }
 
     async fn kill(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
-        self.feel(fault);
+        if machine
+            .node()
+            .is_some_and(|node| is_at_work(&self.world, &self.server, &node))
+        {
+            self.feel(fault);
+        }
         let how = match fault.kind {
             "power" => power_loss(&mut Stream::new(stroke.chance, "power"), &self.server),
             _ => Crash::Process,
@@ -138,10 +155,13 @@ impl Director {
 
     async fn freeze(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
         let Some(node) = machine.node() else { return };
-        self.feel(fault);
         let disturbed = self.disturb(machine, "pause");
+        let since = self.world.sim.wall();
         node.pause();
         self.world.sim.sleep(stroke.lasts).await;
+        if node.clock().is_overdue(since) {
+            self.feel(fault);
+        }
         // Harmless when the process has died and started again since.
         node.resume();
         self.calm(disturbed);
@@ -149,19 +169,21 @@ impl Director {
 
     async fn cut(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
         let Some(node) = machine.node() else { return };
-        self.feel(fault);
+        let (peers, from_all) = (self.peers(fault, &node), fault.from.is_empty());
+        if peers.is_empty() && !from_all {
+            return;
+        }
         let disturbed = self.disturb(machine, "away");
         let (is_in, is_out) = (fault.ways != "out", fault.ways != "in");
-        let peers: Vec<_> = match fault.from {
-            "" => Vec::new(),
-            role => self.machines.role(role).iter().filter_map(Machine::node).collect(),
-        };
-        let from_all = fault.from.is_empty();
         if from_all {
             node.cut_ways(is_in, is_out);
         }
         peers.iter().for_each(|peer| node.cut_from(peer, is_in, is_out));
+        let cut = self.world.links.cut(way(&node, &peers), (is_in, is_out));
         self.world.sim.sleep(stroke.lasts).await;
+        if self.world.links.mend(cut) > 0 {
+            self.feel(fault);
+        }
         if from_all {
             node.mend();
         }
@@ -169,14 +191,50 @@ impl Director {
         self.calm(disturbed);
     }
 
+    /// Machines of the role from which a machine is cut off, or on the way to which something befalls it.
+    fn peers(&self, fault: &Fault, node: &SimNode) -> Vec<SimNode> {
+        let of_role = self.machines.role(fault.from);
+        let others = of_role.iter().filter_map(Machine::node);
+        others.filter(|peer| peer.ip() != node.ip()).collect()
+    }
+
+    /// Something befalls the connections of a machine with others.
+    async fn trouble(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
+        let Some(node) = machine.node() else { return };
+        let peers = self.peers(fault, &node);
+        if peers.is_empty() && !fault.from.is_empty() {
+            return;
+        }
+        let (way, links) = (way(&node, &peers), &self.world.links);
+        let disturbed = self.disturb(machine, "away");
+        match fault.kind {
+            "reset" | "half-open" => {
+                let broken = links.reset(&way, fault.kind == "reset");
+                self.world
+                    .sim
+                    .record(node.name(), fault.kind, &format!("{broken} connections"));
+                if broken > 0 {
+                    self.feel(fault);
+                }
+            }
+            _ => links.begin(fault, way),
+        }
+        self.world.sim.sleep(stroke.lasts).await;
+        links.end(fault.number);
+        self.calm(disturbed);
+    }
+
     async fn set_clock(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
         let Some(node) = machine.node() else { return };
-        self.feel(fault);
+        let lies = node.clock().lies();
         if machine.has_the_clock() {
             self.world.history.disturb("clock", self.world.sim.now());
         }
         node.set_clock(stroke.by);
         self.world.sim.sleep(stroke.lasts).await;
+        if node.clock().lies() > lies {
+            self.feel(fault);
+        }
         node.set_clock(0);
     }
 

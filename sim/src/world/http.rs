@@ -12,6 +12,8 @@ use hyper::Request;
 use hyper::body::Bytes;
 use serde_json::Value;
 
+/// What is answered on a full disk.
+const NO_ROOM: u16 = 507;
 /// Longest wait for an answer, in microseconds.
 const ANSWER_MAX: u64 = 8_000_000;
 
@@ -104,10 +106,13 @@ impl Answer {
 /// Sends one request; `None` when no whole answer came: the outcome is unknown.
 pub async fn send(world: &World, ask: &Ask) -> Option<Answer> {
     let request = ask.request()?;
-    let answer = world.sim.within(ANSWER_MAX, exchange(request)).await.flatten();
+    let answer = world.sim.within(ANSWER_MAX, exchange(world, request)).await.flatten();
     if let Some(answer) = &answer {
         if answer.is_done() {
             world.feel(ask.op);
+        }
+        if answer.status == NO_ROOM {
+            world.weather.is_felt(world, "store-full");
         }
         world.history.lock().answers.push(Answered {
             op: ask.op,
@@ -132,8 +137,12 @@ pub async fn ask(world: &World, ask: &Ask, stream: &mut Stream) -> Answer {
     }
 }
 
-async fn exchange(request: Request<Full<Bytes>>) -> Option<Answer> {
+async fn exchange(world: &World, request: Request<Full<Bytes>>) -> Option<Answer> {
+    if let Some(here) = world.sim.here() {
+        world.links.sent(here.ip(), SERVER_IP);
+    }
     let stream = tokio::net::TcpStream::connect((SERVER_IP, API_PORT)).await.ok()?;
+    let _open = world.work.begin(SERVER_IP);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(HyperIo::new(stream)).await.ok()?;
     spawn_local(async move {
         let _ = connection.await;

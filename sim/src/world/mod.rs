@@ -2,7 +2,8 @@
 //!
 //! Owns: who exists at which address. Must never: judge (see `../checkers/`). Read `server.rs` (the
 //! node), `store.rs`, `store_node.rs`, `clients.rs`, `planner.rs`, `target.rs`, `faults.rs`; in a scenario
-//! `asked.rs`, `director.rs`, `machine.rs` and `weather.rs` stand for the drawn ones.
+//! `asked.rs`, `director.rs`, `machine.rs`, `links.rs` and `weather.rs` stand for the drawn ones. What makes
+//! a fault felt is in `work.rs` and `links.rs`.
 
 pub mod asked;
 pub mod canary;
@@ -12,9 +13,12 @@ pub mod far_worker;
 pub mod faults;
 pub mod hands;
 pub mod http;
+pub mod links;
+pub mod looks;
 pub mod machine;
 pub mod next_day;
 pub mod planner;
+mod rough;
 pub mod second;
 pub mod server;
 pub mod services;
@@ -24,16 +28,19 @@ pub mod store_node;
 pub mod target;
 pub mod weather;
 pub mod wishes;
+pub mod work;
 
 use crate::options::Options;
 use crate::runtime::{Sim, SimNode};
 use fencepost_history::seen::History;
+use links::Links;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use weather::Weather;
+use work::Work;
 
 /// The node's address.
 pub const SERVER_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -70,6 +77,10 @@ pub struct World {
     pub healed: Arc<AtomicBool>,
     /// What befalls calls of the store and of the target, in a scenario.
     pub weather: Weather,
+    /// The connections between nodes, and what befalls them.
+    pub links: Links,
+    /// What is in work at each machine.
+    pub work: Work,
     /// Machines whose process a job has killed, by address, until somebody starts them again.
     pub struck: Arc<Mutex<Vec<Ipv4Addr>>>,
     /// Calls that handlers have sent to services.
@@ -87,6 +98,8 @@ impl World {
             open: Arc::default(),
             healed: Arc::default(),
             weather: Weather::default(),
+            links: Links::default(),
+            work: Work::default(),
             struck: Arc::default(),
             sent: services::Sent::default(),
         }

@@ -11,7 +11,7 @@ use fencepost::net::rt::spawn_local;
 use fencepost_history::seen::{Call, Honours};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -70,13 +70,15 @@ pub(super) async fn listen(target: Target) {
     };
     while let Ok((stream, caller)) = listener.accept().await {
         let target = target.clone();
+        let IpAddr::V4(ip) = caller.ip() else { continue };
         spawn_local(async move {
-            let _ = serve(&target, stream, caller.ip()).await;
+            let _running = target.world().work.begin(ip);
+            let _ = serve(&target, stream, ip).await;
         });
     }
 }
 
-async fn serve(target: &Target, mut stream: TcpStream, from: IpAddr) -> io::Result<()> {
+async fn serve(target: &Target, mut stream: TcpStream, from: Ipv4Addr) -> io::Result<()> {
     let mut number = [0; 8];
     stream.read_exact(&mut number).await?;
     let Some((caller, work)) = target.world().sent.take(u64::from_be_bytes(number)) else {

@@ -1,21 +1,28 @@
 //! The store of the world: the model store, its fault plan, and a record of what it accepted.
 //!
-//! Owns: slow syncs, unknown outcomes, sync errors, drawn call by call. Must never: change an answer.
-//! Next: `faults.rs` (crashes, outages), `../checkers/one_authority.rs`.
+//! Owns: slow syncs, unknown outcomes, sync errors, drawn call by call; and what was asked of it and answered, with the
+//! moments of both. Must never: change an answer. Next: `faults.rs` (crashes, outages), the checker
+//! `one_authority`.
 
-use super::World;
+use super::work::InWork;
+use super::{STORE_IP, World};
 use crate::runtime::{NodeClock, Stream};
 use fencepost_core::ids::{Epoch, Holder, Scope};
+use fencepost_core::row::Row;
 use fencepost_core::time::Span;
-use fencepost_history::seen::Accepted;
+use fencepost_history::seen::{Accepted, BatchTold, Named, Opening, Word};
+use fencepost_storage::batch::RawWrite;
+use fencepost_storage::codec::decode_row;
 use fencepost_storage::model::{CallFate, Crash, Fault, FaultPlan, ModelStore};
 use fencepost_storage::store::{
     Bytes, Commit, Committed, KeyValue, Open, OpenError, Opened, Scan, Stated, Store, StoreError, StoreFacts,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Called when a sync fails: a store on a machine of its own ends its process then.
 pub type OnSick = Box<dyn Fn() + Send>;
@@ -27,6 +34,8 @@ pub struct WatchedStore {
     /// The store itself.
     pub model: ModelStore,
     reads: Arc<AtomicU64>,
+    /// Machines of those who opened a scope.
+    owners: Arc<Mutex<BTreeMap<Holder, Ipv4Addr>>>,
     /// What it stated last.
     stated: Arc<AtomicI64>,
     /// The highest that it ever stated, in answers to commits too.
@@ -56,6 +65,7 @@ impl WatchedStore {
             world: world.clone(),
             model,
             reads: Arc::default(),
+            owners: Arc::default(),
             stated: Arc::default(),
             highest: Arc::default(),
         }
@@ -99,12 +109,100 @@ impl WatchedStore {
         self.model.crash(how);
     }
 
+    /// While a call is open: at the store, where it has a machine, and at the owner whose write it is.
+    fn in_work(&self, holder: Option<Holder>) -> Vec<InWork> {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = holder.and_then(|holder| owners.get(&holder).copied());
+        let store = self.world.options.apart.then_some(STORE_IP);
+        let at = owner.into_iter().chain(store);
+        at.map(|at| self.world.work.begin(at)).collect()
+    }
+
+    fn serve<T: Send + 'static>(&self, call: BoxFuture<'static, T>) -> BoxFuture<'static, T> {
+        let open = self.in_work(None);
+        async move {
+            let answer = call.await;
+            drop(open);
+            answer
+        }
+        .boxed()
+    }
+
+    fn note_open(&self, request: &Open, asked_at: u64, answer: &Result<Opened, OpenError>) {
+        let Ok(opened) = answer else { return };
+        self.world.history.lock().openings.push(Opening {
+            scope: request.scope,
+            holder: request.holder,
+            node: request.node.clone(),
+            expected: request.expected,
+            epoch: opened.epoch,
+            asked_at,
+            told_at: self.world.sim.now(),
+        });
+    }
+
+    /// Numbers of what a coordinator's batch says of nodes, as it arrives.
+    fn note_names(&self, request: &Commit) -> Vec<u64> {
+        if request.scope != Scope::Coordinator {
+            return Vec::new();
+        }
+        let rows = request.batch.writes.iter().filter_map(|write| match write {
+            RawWrite::Put { key, value, .. } => decode_row(key, value).ok(),
+            RawWrite::Delete { .. } => None,
+        });
+        let mut seen = self.world.history.lock();
+        let mut numbers = Vec::new();
+        for row in rows.filter_map(Row::into_assignment) {
+            numbers.push(seen.names(Named {
+                scope: row.scope,
+                node: row.node,
+                by: (request.epoch, request.number),
+                asked_at: self.world.sim.now(),
+                told_at: None,
+            }));
+        }
+        numbers
+    }
+
+    fn note_word(&self, request: &Commit, (asked_at, named): (u64, Vec<u64>), answer: &Committed) {
+        let mut seen = self.world.history.lock();
+        let told_at = self.world.sim.now();
+        let word = match answer {
+            Committed::Committed(_) => Some(Word::Committed),
+            Committed::Already(_) => Some(Word::Already),
+            Committed::Conflict(_) => Some(Word::Conflict),
+            Committed::Unknown(_) => self.model.keeps(request).then_some(Word::Lost),
+            Committed::Unavailable(_) | Committed::Stale | Committed::Full => None,
+        };
+        let is_unknown = matches!(answer, Committed::Unknown(_));
+        for number in named {
+            match (word, is_unknown) {
+                (_, true) => {}
+                (Some(Word::Committed | Word::Already), _) => {
+                    seen.named
+                        .entry(number)
+                        .and_modify(|named| named.told_at = Some(told_at));
+                }
+                (Some(Word::Lost | Word::Conflict) | None, _) => {
+                    seen.named.remove(&number);
+                }
+            }
+        }
+        let digest = digest_of(request);
+        seen.batches.extend(word.map(|word| BatchTold {
+            scope: request.scope,
+            epoch: request.epoch,
+            holder: request.holder,
+            number: request.number,
+            digest,
+            word,
+            asked_at,
+            told_at,
+        }));
+    }
+
     fn note(&self, request: &Commit, answer: &Committed) {
-        let digest = request
-            .batch
-            .digest
-            .first_chunk::<8>()
-            .map_or(0, |d| u64::from_be_bytes(*d));
+        let digest = digest_of(request);
         let what = match answer {
             Committed::Committed(stated) => format!("committed {}", stated.time.0),
             Committed::Already(_) => "already".to_owned(),
@@ -138,12 +236,23 @@ impl WatchedStore {
     }
 }
 
+fn digest_of(request: &Commit) -> u64 {
+    let digest = request.batch.digest.first_chunk::<8>();
+    digest.map_or(0, |digest| u64::from_be_bytes(*digest))
+}
+
 impl Store for WatchedStore {
     fn open(&self, request: Open) -> BoxFuture<'static, Result<Opened, OpenError>> {
         let store = self.clone();
         async move {
-            let scope = request.scope;
-            let answer = store.model.open(request).await;
+            let (scope, asked_at) = (request.scope, store.world.sim.now());
+            if let Some(node) = store.world.sim.node(request.node.as_str()) {
+                let mut owners = store.owners.lock().unwrap_or_else(PoisonError::into_inner);
+                owners.insert(request.holder, node.ip());
+            }
+            let _open = store.in_work(Some(request.holder));
+            let answer = store.model.open(request.clone()).await;
+            store.note_open(&request, asked_at, &answer);
             store
                 .world
                 .sim
@@ -154,25 +263,28 @@ impl Store for WatchedStore {
     }
 
     fn epoch(&self, scope: Scope) -> BoxFuture<'static, Result<Epoch, StoreError>> {
-        self.model.epoch(scope)
+        self.serve(self.model.epoch(scope))
     }
 
     fn commit(&self, request: Commit) -> BoxFuture<'static, Committed> {
         let store = self.clone();
         async move {
+            let asked = (store.world.sim.now(), store.note_names(&request));
+            let _open = store.in_work(Some(request.holder));
             let answer = store.model.commit(request.clone()).await;
             store.note(&request, &answer);
+            store.note_word(&request, asked, &answer);
             answer
         }
         .boxed()
     }
 
     fn check(&self, scope: Scope, holder: Holder, epoch: Epoch) -> BoxFuture<'static, Result<bool, StoreError>> {
-        self.model.check(scope, holder, epoch)
+        self.serve(self.model.check(scope, holder, epoch))
     }
 
     fn get(&self, keys: Vec<Vec<u8>>) -> BoxFuture<'static, Result<Vec<Option<Bytes>>, StoreError>> {
-        self.model.get(keys)
+        self.serve(self.model.get(keys))
     }
 
     /// Every third answer is shorter than it could be, as those of a far store are.
@@ -184,19 +296,20 @@ impl Store for WatchedStore {
         if self.reads.fetch_add(1, Ordering::Relaxed).is_multiple_of(3) {
             keys.truncate((keys.len() / 2).max(2));
         }
-        self.model.get_within(keys, bytes)
+        self.serve(self.model.get_within(keys, bytes))
     }
 
     fn scan(&self, scan: Scan) -> BoxFuture<'static, Result<Vec<KeyValue>, StoreError>> {
-        self.model.scan(scan)
+        self.serve(self.model.scan(scan))
     }
 
     fn now(&self, scope: Scope) -> BoxFuture<'static, Result<Stated, StoreError>> {
         let store = self.clone();
         let stated = self.model.now(scope);
         let minding = move |stated: Result<Stated, StoreError>| {
-            if let Ok(stated) = stated {
-                store.mind_lowering(stated);
+            match &stated {
+                Ok(stated) => store.mind_lowering(*stated),
+                Err(_) => store.world.weather.is_felt(&store.world, "store-away"),
             }
             stated
         };

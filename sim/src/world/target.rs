@@ -14,7 +14,7 @@ use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the target remembers.
@@ -77,6 +77,17 @@ async fn listen(target: Target) {
 }
 
 async fn answer(target: Target, request: Request<Incoming>, caller: IpAddr) -> io::Result<Response<Full<Bytes>>> {
+    let IpAddr::V4(ip) = caller else {
+        return Err(io::Error::other("a caller of another world"));
+    };
+    let _running = target.world.work.begin(ip);
+    let links = target.world.links.clone();
+    let answered = work_on(target, request, ip).await;
+    links.sent(TARGET_IP, ip);
+    answered
+}
+
+async fn work_on(target: Target, request: Request<Incoming>, caller: Ipv4Addr) -> io::Result<Response<Full<Bytes>>> {
     let (parts, body) = request.into_parts();
     let bytes = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let header = |name: &str| {
@@ -120,14 +131,12 @@ impl Target {
     }
 
     /// Whoever runs this job dies of it.
-    pub(super) fn strike(&self, call: Call, caller: IpAddr) {
+    pub(super) fn strike(&self, call: Call, caller: Ipv4Addr) {
         self.world
             .sim
             .record("target", "kills", &format!("{} {caller}", call.intent));
         self.note(call, false);
-        if let IpAddr::V4(ip) = caller {
-            lock(&self.world.struck).push(ip);
-        }
+        lock(&self.world.struck).push(caller);
     }
 
     async fn treat(&self, call: Call) -> io::Result<Response<Full<Bytes>>> {

@@ -8,6 +8,9 @@ use crate::runtime::Stream;
 use crate::scenario::plan::{Between, Fault};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// The number of a fault that no file has.
+pub const UNNUMBERED: usize = 0;
+
 /// The spells that are on. Clones share them.
 #[derive(Clone, Default)]
 pub struct Weather(Arc<Mutex<Vec<Spell>>>);
@@ -35,6 +38,17 @@ impl Weather {
             percent: fault.percent,
             slower: fault.slower,
             counted: fault.counted(),
+        });
+    }
+
+    /// A spell of every call begins that no file names; it is felt under its own name.
+    pub fn begin_named(&self, kind: &'static str, counted: &str) {
+        self.lock().push(Spell {
+            fault: UNNUMBERED,
+            kind,
+            percent: 100,
+            slower: (0, 0),
+            counted: counted.to_owned(),
         });
     }
 

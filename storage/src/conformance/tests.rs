@@ -258,6 +258,7 @@ async fn every_planted_bug_breaks_the_rule_that_was_made_for_it() {
             Planted::HolderIgnored,
             "f06_equal_epochs_of_two_holders_are_not_both_taken",
         ),
+        (Planted::OwnerIgnored, "f02_an_old_epoch_writes_nothing"),
         (Planted::GapAccepted, "f02_only_the_number_after_the_last_is_taken"),
         (
             Planted::DuplicateApplied,

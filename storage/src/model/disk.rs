@@ -141,6 +141,12 @@ impl Disk {
         rows.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
+    pub(super) fn keeps(&self, request: &Commit) -> bool {
+        let is_owners = |row: &ScopeRow| row.holder == request.holder && row.epoch == request.epoch;
+        let row = self.durable.scope(request.scope).filter(is_owners);
+        row.is_some_and(|row| row.batch >= request.number)
+    }
+
     pub(super) fn unsynced(&self) -> usize {
         self.log.len()
     }

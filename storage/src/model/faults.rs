@@ -88,13 +88,18 @@ mod planted {
         ReadUnsynced,
         /// A commit is answered before its sync (P1).
         AckBeforeSync,
-        /// The epoch of a commit is not looked at (F2).
+        /// The epoch of a commit is not looked at (F2). No history of a cell shows it alone: an owner draws a new
+        /// holder for each open, so whoever comes with an old epoch comes with an old holder, too. See `OwnerIgnored`.
         EpochIgnored,
-        /// The holder of a commit is not looked at (F6).
+        /// The holder of a commit is not looked at (F6). Shown alone only where two holders have one epoch, which
+        /// opens prevent (and a region that lost an open does not). See `OwnerIgnored`.
         HolderIgnored,
+        /// Neither is looked at: only numbers are left between an old owner and the rows.
+        OwnerIgnored,
         /// A number beyond the next is taken (F2).
         GapAccepted,
-        /// A number committed before is applied again (F2).
+        /// A number committed before is applied again (F2). What names the version that it replaces is refused then
+        /// (F4), so that the same bytes are once in and once in conflict.
         DuplicateApplied,
         /// The digest of a repeated number is not compared (F2).
         DigestIgnored,
@@ -113,11 +118,12 @@ mod planted {
     }
 
     /// All of them.
-    pub const PLANTED: [Planted; 13] = [
+    pub const PLANTED: [Planted; 14] = [
         Planted::ReadUnsynced,
         Planted::AckBeforeSync,
         Planted::EpochIgnored,
         Planted::HolderIgnored,
+        Planted::OwnerIgnored,
         Planted::GapAccepted,
         Planted::DuplicateApplied,
         Planted::DigestIgnored,
@@ -138,6 +144,7 @@ mod planted {
         match bug {
             Some(Planted::EpochIgnored) => bent.epoch = row.epoch,
             Some(Planted::HolderIgnored) => bent.holder = row.holder,
+            Some(Planted::OwnerIgnored) => (bent.epoch, bent.holder) = (row.epoch, row.holder),
             Some(Planted::GapAccepted) if request.number > row.batch => bent.number = BatchNo(row.batch.0 + 1),
             Some(Planted::DigestIgnored) if request.number == row.batch => {
                 bent.batch = Arc::new(Batch {

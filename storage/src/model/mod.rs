@@ -92,6 +92,11 @@ impl ModelStore {
         lock(&self.shared.disk).durable_rows()
     }
 
+    /// Whether a batch is durable, by the record of its scope: it, or a later one of the same owner.
+    pub fn keeps(&self, request: &Commit) -> bool {
+        lock(&self.shared.disk).keeps(request)
+    }
+
     /// Commits applied and not synced.
     pub fn unsynced(&self) -> usize {
         lock(&self.shared.disk).unsynced()

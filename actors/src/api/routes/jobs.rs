@@ -164,6 +164,11 @@ fn created_answer(created: &Created) -> CreatedAnswer {
 fn place(shared: &Shared, job: NewJob) -> CreateItem {
     let mut chance = [0; 14];
     chance.copy_from_slice(shared.gateway.draw().to_be_bytes().get(..14).unwrap_or(&[0; 14]));
+    #[cfg(madsim)]
+    if let Some((key, _)) = job.key.as_ref().filter(|_| is_planted(Bug::KeyNamesTheJob)) {
+        let digest = blake3::hash(key.as_bytes());
+        chance.copy_from_slice(digest.as_bytes().get(..14).unwrap_or(&[0; 14]));
+    }
     let slot = match &job.key {
         Some((key, _)) => Slot::of_key(&job.spec.tenant, key),
         None => Slot::of(&[b"id", &chance]),

@@ -19,6 +19,7 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
         });
     }
     check_schedules(evidence, verdict);
+    check_shown(evidence, verdict);
     // A dead job may have been sent back since.
     let ends = evidence.seen.ends.iter();
     for end in ends.filter(|end| !evidence.seen.retried.contains(&end.job)) {
@@ -27,6 +28,24 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
             .map(|job| format!("{:?}", job.state).to_lowercase());
         verdict.expect(state.as_deref() == Some(&end.state), || {
             format!("{} was told to be {}; its row says {state:?}", end.job, end.state)
+        });
+    }
+}
+
+/// What a list showed was durable: the job is there, and an end that was shown stands.
+fn check_shown(evidence: &Evidence<'_>, verdict: &mut Verdict) {
+    let states: BTreeMap<_, _> = evidence
+        .jobs()
+        .map(|job| (job.id, format!("{:?}", job.state)))
+        .collect();
+    for (job, end) in &evidence.seen.shown {
+        let state = states.get(job).map(|state| state.to_lowercase());
+        verdict.expect(state.is_some(), || {
+            format!("{job} was shown in a list and is not there")
+        });
+        let may_move = end.is_none() || state.is_none() || evidence.seen.retried.contains(job);
+        verdict.expect(may_move || *end == state, || {
+            format!("{job} was shown as {end:?}; its row says {state:?}")
         });
     }
 }

@@ -15,6 +15,7 @@ mod never_early;
 mod no_double_effect;
 mod no_double_fire;
 mod no_missed_fire;
+mod one_authority;
 mod settles;
 mod subject;
 mod windows;
@@ -61,6 +62,7 @@ const CHECKERS: &[(&str, Check)] = &[
     ("no_double_fire", no_double_fire::check),
     ("no_double_effect", no_double_effect::check),
     ("never_early", never_early::check),
+    ("one_authority", one_authority::check),
     ("epochs_grow", epochs_grow::check),
     ("acked_survives", acked_survives::check),
     ("settles", settles::check),
@@ -77,6 +79,7 @@ pub const NAMES: &[&str] = &[
     "no_double_fire",
     "no_double_effect",
     "never_early",
+    "one_authority",
     "epochs_grow",
     "acked_survives",
     "settles",
