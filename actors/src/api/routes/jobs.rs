@@ -134,12 +134,14 @@ pub async fn create_job(
     ))
 }
 
+const KEY_HEADER: &str = "idempotency-key";
+
 /// The `Idempotency-Key` header.
 ///
 /// # Errors
 /// It comes twice, or is not visible ASCII.
 pub fn key_header(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    let mut values = headers.get_all("idempotency-key").iter();
+    let mut values = headers.get_all(KEY_HEADER).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };
@@ -151,6 +153,16 @@ pub fn key_header(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
             Err(invalid("idempotency_key_invalid", detail, hint).at("Idempotency-Key"))
         }
     }
+}
+
+/// A header that no job of a batch would read: who sends it trusts that the batch can be repeated.
+fn no_key_header(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !headers.contains_key(KEY_HEADER) {
+        return Ok(());
+    }
+    let detail = "A batch has no idempotency key of its own; each of its jobs has one.";
+    let hint = "Leave the header out and give each item of jobs its idempotency_key.";
+    Err(invalid("header_unexpected", detail, hint).at("Idempotency-Key"))
 }
 
 fn created_answer(created: &Created) -> CreatedAnswer {
@@ -186,10 +198,12 @@ fn place(shared: &Shared, job: NewJob) -> CreateItem {
     responses((status = 200, description = "One result per job.", body = BatchAnswer), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn create_batch(
     State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
     params: Params,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
     params.end()?;
+    no_key_header(&headers)?;
     let jobs = read_batch(body, &shared.targets)?;
     let mut results: Vec<Option<Result<Created, Refusal>>> = Vec::with_capacity(jobs.len());
     let mut by_shard: BTreeMap<ShardId, (Vec<usize>, Vec<CreateItem>)> = BTreeMap::new();
