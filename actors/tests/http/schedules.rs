@@ -189,13 +189,16 @@ fn run_now_makes_one_job_for_one_key() {
             let reply = world
                 .send("POST", "/v1/schedules/s/run-now", &[("idempotency-key", key)], None)
                 .await;
-            assert_eq!(reply.status, 201, "{:?}", reply.body);
-            reply.json()["id"].as_str().unwrap().to_owned()
+            let made = reply.json();
+            assert_eq!(made["replayed"], reply.status == 200, "{made}");
+            let id = made["id"].as_str().unwrap().to_owned();
+            assert_eq!(reply.headers["location"], format!("/v1/jobs/{id}").as_str());
+            (reply.status, id)
         };
         let (one, same, other) = (ask("a").await, ask("a").await, ask("b").await);
-        assert_eq!(one, same);
-        assert_ne!(one, other);
-        assert_eq!(world.wait(&one).await["state"], "succeeded");
+        assert_eq!((one.0, &same), (201, &(200, one.1.clone())));
+        assert!(other.0 == 201 && other.1 != one.1, "{other:?}");
+        assert_eq!(world.wait(&one.1).await["state"], "succeeded");
     });
 }
 

@@ -121,17 +121,17 @@ pub async fn create_job(
         return Err(odd_reply());
     };
     let created = results.into_iter().next().ok_or_else(odd_reply)??;
-    let status = if created.replayed {
-        StatusCode::OK
-    } else {
-        StatusCode::CREATED
+    Ok(made(&created))
+}
+
+/// The answer about a job that was made, by this request or by its key before.
+pub(super) fn made(created: &Created) -> Response {
+    let status = match created.replayed {
+        true => StatusCode::OK,
+        false => StatusCode::CREATED,
     };
-    let body = created_answer(&created);
-    Ok(with_header(
-        answer(status, &body),
-        "location",
-        &format!("/v1/jobs/{}", body.id),
-    ))
+    let response = answer(status, &created_answer(created));
+    with_header(response, "location", &format!("/v1/jobs/{}", created.id))
 }
 
 const KEY_HEADER: &str = "idempotency-key";
