@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// A server that works in this folder, with these words more.
-fn start(folder: &Path, more: &[&str]) -> Server {
+pub(crate) fn start(folder: &Path, more: &[&str]) -> Server {
     let words = ["serve", "--listen", "127.0.0.1:0", "--shards", "2"];
     let words: Vec<_> = words.iter().chain(more).copied().collect();
     let token = folder.join("fencepost-data/token");
