@@ -7,6 +7,7 @@
 
 mod away;
 mod commands;
+mod edges;
 mod guard;
 mod input;
 mod jobs;
