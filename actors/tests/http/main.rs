@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod away;
+mod by_hand;
 mod commands;
 mod edges;
 mod guard;
