@@ -2,9 +2,111 @@
 //!
 //! Next: `input.rs` for the fields of jobs and schedules.
 
-use crate::input::{JOB, check};
+use crate::input::{Case, JOB, SCHEDULE_CASES, check};
 use crate::{World, run};
 use fencepost_core::limits::{EXPRESSION_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, NAME_BYTES_MAX};
+
+/// What is wrong with a range to make up.
+const BACKFILL_CASES: &[Case] = &[
+    ("", "field_missing", "from"),
+    (r#""from":"2026-01-01T00:00:00Z""#, "field_missing", "to"),
+    (
+        r#""from":"yesterday","to":"2026-01-01T00:00:00Z""#,
+        "instant_invalid",
+        "from",
+    ),
+    (
+        r#""from":"2026-01-01T00:00:00Z","to":"2026-01-01""#,
+        "instant_invalid",
+        "to",
+    ),
+    (r#""from":7,"to":"2026-01-01T00:00:00Z""#, "field_type", "from"),
+    (
+        r#""from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:00Z""#,
+        "range_empty",
+        "to",
+    ),
+    (
+        r#""from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","cap":0"#,
+        "field_range",
+        "cap",
+    ),
+    (
+        r#""from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","cap":10001"#,
+        "field_range",
+        "cap",
+    ),
+    (
+        r#""from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","rerun":"yes""#,
+        "field_type",
+        "rerun",
+    ),
+    (
+        r#""from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","rerunn":true"#,
+        "field_unknown",
+        "rerunn",
+    ),
+];
+
+/// What is wrong with a rule to look at.
+const PREVIEW_CASES: &[Case] = &[
+    ("", "field_missing", "cron"),
+    (r#""cron":"61 * * * *""#, "cron_range", "cron[0].minute"),
+    (r#""cron":"0 0 30 2 *""#, "cron_never", "cron[0].day-of-month"),
+    (r#""cron":"* * * * *","tz":"Mars/Base""#, "zone_unknown", "tz"),
+    (r#""cron":"* * * * *","n":0"#, "field_range", "n"),
+    (r#""cron":"* * * * *","n":1001"#, "field_range", "n"),
+    (r#""cron":"* * * * *","after":"soon""#, "instant_invalid", "after"),
+    (r#""cron":"* * * * *","job":{}"#, "field_unknown", "job"),
+    (r#""every":"0s""#, "interval_too_short", "every"),
+    (r#""every":"1M""#, "duration_calendar_unit", "every"),
+];
+
+#[test]
+fn wrong_fields_of_an_edit_are_named_as_those_of_a_creation_and_nothing_is_changed() {
+    run(async {
+        let world = World::new().await;
+        let made = format!("{{\"name\":\"a\",\"every\":\"1h\",\"job\":{{{JOB}}}}}");
+        assert_eq!(world.post("/v1/schedules", &made).await.status, 201);
+        let before = world.get("/v1/schedules/a").await.json();
+        // The path says the name, an edit may end a schedule that is there, and pausing has a path of its own.
+        let is_of_both =
+            |(_, code, field): &&Case| !["name", "paused"].contains(field) && *code != "schedule_never_fires";
+        for (wrong, code, field) in SCHEDULE_CASES.iter().filter(is_of_both) {
+            let rest = wrong.trim_start_matches(r#""name":"a""#);
+            let body = format!("{{\"job\":{{{JOB}}}{rest}}}");
+            for query in ["", "?dry_run=true"] {
+                let path = format!("/v1/schedules/a{query}");
+                let reply = world
+                    .send("PUT", &path, &[("if-match", "*")], Some(body.as_bytes()))
+                    .await;
+                assert_eq!(
+                    (reply.problem(), reply.field().as_str()),
+                    ((400, (*code).to_owned()), *field),
+                    "{body}"
+                );
+            }
+        }
+        assert_eq!(world.get("/v1/schedules/a").await.json(), before);
+    });
+}
+
+#[test]
+fn wrong_fields_of_a_backfill_and_a_preview_are_named_and_nothing_is_made() {
+    run(async {
+        let world = World::new().await;
+        let made = format!("{{\"name\":\"a\",\"every\":\"1h\",\"job\":{{{JOB}}}}}");
+        assert_eq!(world.post("/v1/schedules", &made).await.status, 201);
+        for (wrong, code, field) in BACKFILL_CASES {
+            let body = format!("{{{wrong}}}");
+            check(&world, "/v1/schedules/a/backfill", &body, code, field).await;
+        }
+        for (wrong, code, field) in PREVIEW_CASES {
+            check(&world, "/v1/preview", &format!("{{{wrong}}}"), code, field).await;
+        }
+        assert_eq!(world.get("/v1/jobs").await.json()["items"], serde_json::json!([]));
+    });
+}
 
 #[test]
 fn names_expressions_and_keys_are_taken_up_to_their_limit_and_no_further() {
