@@ -65,7 +65,10 @@ pub const EXITS: &[(Exit, &str)] = &[
         Exit::Unknown,
         "timed out, or the connection broke after the request was sent: the outcome is unknown",
     ),
-    (Exit::Invalid, "an expression, zone, file or field did not validate"),
+    (
+        Exit::Invalid,
+        "an expression, zone, file or field did not validate; or jobs of a batch were refused",
+    ),
     (Exit::Interrupted, "interrupted by Ctrl-C"),
 ];
 

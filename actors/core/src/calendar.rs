@@ -5,7 +5,7 @@
 
 use chrono::NaiveDate;
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalKind, shown};
 use crate::schedule::Exclusion;
 
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
@@ -21,7 +21,7 @@ pub fn parse_exclusion(text: &str) -> Result<Exclusion, Refusal> {
     }
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let (Some(first), Some(last)) = (day_of(first), day_of(last)) else {
-        let shown: String = text.chars().filter(|c| !c.is_control()).take(64).collect();
+        let shown = shown(text, 64);
         return refuse(
             "exclusion_form",
             format!("'{shown}' is not a date, a range of dates or a weekday"),

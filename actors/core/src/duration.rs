@@ -4,7 +4,7 @@
 //! length depends on the calendar, or guess at what a bare number counts.
 
 use crate::limits::DURATION_BYTES_MAX;
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalKind, shown};
 use crate::time::{Span, StoreTime};
 
 /// Name and microseconds of each unit, longest first.
@@ -72,12 +72,7 @@ type MakeError = fn(String) -> DurationError;
 
 /// Reads a duration.
 pub fn parse(text: &str) -> Result<Span, DurationError> {
-    let shown = || {
-        text.chars()
-            .filter(|c| !c.is_control())
-            .take(DURATION_BYTES_MAX)
-            .collect::<String>()
-    };
+    let shown = || shown(text, DURATION_BYTES_MAX);
     let plain = text.len() <= DURATION_BYTES_MAX && text.is_ascii() && !text.is_empty();
     let read = match text.strip_prefix('P') {
         _ if !plain => Err(DurationError::Form as MakeError),

@@ -3,7 +3,7 @@
 //! Owns: the gap and overlap policy of a single local time. Must never: judge whether the instant is
 //! past; that is the misfire policy's. Next: `schedule.rs` (`Rule::Once`), `zone/`.
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalKind, shown};
 use crate::schedule::{GapPolicy, OverlapPolicy};
 use crate::time::StoreTime;
 use crate::zone::{LocalInstants, LocalSeconds, Zone};
@@ -19,7 +19,7 @@ pub fn instant_of(
     let refuse = |code, detail: String, hint| Refusal::new(RefusalKind::Invalid, code, detail, hint).at(field);
     let years = LocalSeconds(0)..=LocalSeconds(StoreTime::MAX.secs());
     let Some(local) = LocalSeconds::from_text(text).filter(|local| years.contains(local)) else {
-        let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+        let shown = shown(text, 40);
         let hint = "write 2026-03-29T02:30:00, without an offset, in the years 1970 to 9999";
         return Err(refuse(
             "local_time_form",

@@ -114,6 +114,17 @@ pub fn storage_full() -> Refusal {
     )
 }
 
+/// What somebody wrote, as a refusal shows it: its first letters, and control characters as escapes, for without them
+/// it would look like what it is not.
+pub fn shown(text: &str, letters_max: usize) -> String {
+    let letters = text.chars().take(letters_max);
+    let escaped = letters.map(|c| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    });
+    escaped.collect()
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.field {

@@ -5,7 +5,7 @@
 //! Must never: accept a key twice, or recurse deeper than the limit. Next: `fields.rs`.
 
 use fencepost_core::limits::{JSON_DEPTH_MAX, OBJECT_KEYS_MAX};
-use fencepost_core::refusal::{Refusal, RefusalKind};
+use fencepost_core::refusal::{Refusal, RefusalKind, shown};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::cell::RefCell;
@@ -104,9 +104,9 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// A key as shown to people: bounded, without control characters.
+/// A key as shown to people: bounded, control characters as escapes.
 pub fn printable(key: &str) -> String {
-    key.chars().filter(|c| !c.is_control()).take(64).collect()
+    shown(key, 64)
 }
 
 struct Seed<'a> {

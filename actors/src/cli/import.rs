@@ -114,8 +114,12 @@ async fn crontab(args: &CrontabArgs, out: &mut dyn Write, now: StoreTime) -> Res
         Err(failure) => return Err(failure),
     }
     let mut reports = Vec::new();
-    let imported = importer.import(&table, &mut reports).await;
-    // What was made before a failure is told, too.
+    let imported = tokio::select! {
+        biased;
+        _ = tokio::signal::ctrl_c() => Err(super::interrupted()),
+        imported = importer.import(&table, &mut reports) => imported,
+    };
+    // What was made before a failure or Ctrl-C is told, too.
     if imported.is_ok() || reports.iter().any(|report| report.result == "created") {
         show(args.output.output, &reports, out)?;
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Work with jobs.
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
-    /// Make a job.
+    /// Make a job, or those of a batch. Exit code 8 if any of a batch was refused; the answer says which.
     #[command(after_help = CREATE_EXAMPLE)]
     Create(Box<CreateArgs>),
     /// List jobs.
@@ -60,7 +60,8 @@ const CREATE_EXAMPLE: &str = "Examples:
 /// Arguments of `job create`.
 #[derive(Debug, Args)]
 pub struct CreateArgs {
-    /// Take the whole request from a JSON file instead; one with "jobs" is a batch; - is standard input.
+    /// Take the whole request from a JSON file instead; one with "jobs" is a batch, which no flag of a job fits; - is
+    /// standard input.
     #[arg(short = 'f', long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Idempotency key: the same key and request give the same job.
@@ -233,23 +234,29 @@ impl OneArgs {
     }
 }
 
+impl CreateArgs {
+    /// Puts what the flags give over what is in `body`.
+    fn put_into(&self, body: &mut Body) -> Result<(), Failure> {
+        self.job.put_into(body)?;
+        put_given(body, "idempotency_key", &self.key)?;
+        put_given(body, "at", &self.at)?;
+        put_given(body, "delay", &self.delay)?;
+        put_given(body, "grace", &self.grace)
+    }
+}
+
 async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let client = Client::new(&args.server)?;
     let mut body = match &args.file {
         Some(path) => read_body(path)?,
         None => Body::new(),
     };
-    let batch = body.contains_key("jobs");
-    if !batch {
-        args.job.put_into(&mut body)?;
-        put_given(&mut body, "idempotency_key", &args.key)?;
-        put_given(&mut body, "at", &args.at)?;
-        put_given(&mut body, "delay", &args.delay)?;
-        put_given(&mut body, "grace", &args.grace)?;
+    if body.contains_key("jobs") {
+        return create_batch(args, &client, &body, out).await;
     }
-    let path = if batch { "/v1/jobs:batch" } else { "/v1/jobs" };
-    let reply = client.call(Call::post(path).json(to_bytes(&body)?)).await?;
-    if args.output.output == Format::Text && !batch {
+    args.put_into(&mut body)?;
+    let reply = client.call(Call::post("/v1/jobs").json(to_bytes(&body)?)).await?;
+    if args.output.output == Format::Text {
         let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
         put(out, &cell(&value, &["id"]))?;
         let at = args.at.as_deref().and_then(|at| parse_instant(at).ok());
@@ -260,6 +267,28 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
     }
     show_one(out, args.output.output, &reply.body, &Times::utc())?;
     Ok(Exit::Ok)
+}
+
+/// Each job of a batch says for itself what it is: a flag for all of them would be read by nobody.
+async fn create_batch(args: &CreateArgs, client: &Client, body: &Body, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let mut flags = Body::new();
+    args.put_into(&mut flags)?;
+    if let Some(field) = flags.keys().next() {
+        let detail = format!("The file is a batch, and a flag gives {field} beside it.");
+        let hint = "Leave the flag out and write it into each item of \"jobs\".";
+        return Err(Failure::new(Exit::Usage, "flag_beside_batch", detail, hint).at(field));
+    }
+    let reply = client.call(Call::post("/v1/jobs:batch").json(to_bytes(body)?)).await?;
+    show_one(out, args.output.output, &reply.body, &Times::utc())?;
+    let answer: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+    let refused = answer.get("refused").and_then(Value::as_u64);
+    match refused.ok_or_else(|| Failure::unreadable(&"the number of refused jobs is missing"))? {
+        0 => Ok(Exit::Ok),
+        count => {
+            eprintln!("note: {count} of the jobs were refused; their items say why");
+            Ok(Exit::Invalid)
+        }
+    }
 }
 
 async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {

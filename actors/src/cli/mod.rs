@@ -168,7 +168,8 @@ fn run(command: Command) -> Exit {
             crate::process::panics::keep_quiet_while_opening();
             finish(command.format(), keep_at(&command))
         }
-        Command::Import(command) => ask(command.format(), async |out| command.run(out, wall()).await),
+        // It hears Ctrl-C itself, for it tells what it had made by then.
+        Command::Import(command) => drive(command.format(), async |out| command.run(out, wall()).await),
     }
 }
 
@@ -199,21 +200,27 @@ fn ask<F>(format: Format, command: F) -> Exit
 where
     F: AsyncFnOnce(&mut dyn Write) -> Result<Exit, Failure>,
 {
+    drive(format, async |out| {
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => Err(interrupted()),
+            done = command(out) => done,
+        }
+    })
+}
+
+/// Runs a command that talks to a server, until it ends.
+fn drive<F>(format: Format, command: F) -> Exit
+where
+    F: AsyncFnOnce(&mut dyn Write) -> Result<Exit, Failure>,
+{
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else {
         let hint = "Check the limits of this process.";
         let failure = Failure::new(Exit::Failed, "runtime_failed", "No runtime could be started.", hint);
         return finish(format, Err(failure));
     };
-    let done = runtime.block_on(async {
-        let mut out = io::stdout();
-        tokio::select! {
-            biased;
-            _ = tokio::signal::ctrl_c() => Err(interrupted()),
-            done = command(&mut out) => done,
-        }
-    });
-    finish(format, done)
+    finish(format, runtime.block_on(command(&mut io::stdout())))
 }
 
 /// Runs a command that waits for no server; Ctrl-C ends it where it can be begun anew.

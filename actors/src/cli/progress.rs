@@ -3,7 +3,7 @@
 //! Owns: the shapes. Must never: write to standard output, or slow the work down: what is measured for a bar
 //! is measured only while it is drawn.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
 use std::fmt;
 use std::fs;
 use std::io::{self, IsTerminal, Write, stderr};
@@ -19,8 +19,14 @@ fn target() -> ProgressDrawTarget {
 
 /// For work of unknown length.
 pub fn spinner(message: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, target()).with_message(message.to_owned());
+    // A bar's own style has neither a message nor what turns.
+    let bar = ProgressBar::with_draw_target(None, target())
+        .with_style(ProgressStyle::default_spinner())
+        .with_finish(ProgressFinish::AndClear)
+        .with_message(message.to_owned());
     if stderr().is_terminal() {
+        // Also where the work is over before it turns.
+        bar.tick();
         bar.enable_steady_tick(Duration::from_millis(120));
     }
     bar
@@ -28,7 +34,9 @@ pub fn spinner(message: &str) -> ProgressBar {
 
 /// For `count` steps.
 pub fn bar(count: u64, message: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(count), target()).with_message(message.to_owned());
+    let bar = ProgressBar::with_draw_target(Some(count), target())
+        .with_finish(ProgressFinish::AndClear)
+        .with_message(message.to_owned());
     match ProgressStyle::with_template("{msg} {bar:30} {pos}/{len}") {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

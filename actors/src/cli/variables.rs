@@ -5,6 +5,7 @@
 
 use crate::config::nearest::nearest;
 use crate::config::{SETTINGS, table::FILE_VARIABLE};
+use fencepost_core::refusal::shown;
 use std::ffi::OsString;
 
 /// What a command line reads from its environment, and what it means.
@@ -68,9 +69,9 @@ fn warning(name: &str) -> Option<String> {
         Some(near) => format!("did you mean {PREFIX}{near}?"),
         None => "docs/cli.md and docs/config.md list those that count".to_owned(),
     };
-    let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+    let name = shown(name, 64);
     Some(format!(
-        "warning: the variable {shown} is not known and does nothing; {hint}"
+        "warning: the variable {name} is not known and does nothing; {hint}"
     ))
 }
 

@@ -1,5 +1,5 @@
 //! Requests for a shard's owner on another node, and its replies, as bytes, in their first version; jobs with a
-//! delay in the second, over a connection whose protocol has it.
+//! delay and run-nows in the second, over a connection whose protocol has it.
 //!
 //! Owns: these messages. What is a row when it is stored is a row here too, so that there is one form of each.
 //! Every decode is bounded and must consume everything. Must never: know a connection. Next: `route.rs`.
@@ -28,8 +28,9 @@ use std::sync::Arc;
 
 /// Version of most messages.
 pub const MESSAGE_VERSION: u8 = 1;
-/// Version of a request whose jobs say their delay; before it, an instant stood for that.
-pub const DELAY_VERSION: u8 = 2;
+/// Version of a request whose jobs say their delay (before it, an instant stood for that), and of a run-now, whose
+/// reply then says whether its key had made the job before.
+pub const SECOND_VERSION: u8 = 2;
 
 /// What became of a request.
 pub type Reply = Result<ShardReply, Refusal>;
@@ -38,8 +39,9 @@ pub type Reply = Result<ShardReply, Refusal>;
 fn version_of(request: &ShardRequest, protocol: u16) -> u8 {
     match request {
         ShardRequest::CreateJobs(items) if protocol > 1 && items.iter().any(|item| item.delay.is_some()) => {
-            DELAY_VERSION
+            SECOND_VERSION
         }
+        ShardRequest::Schedule(_, ScheduleRequest::RunNow { .. }) if protocol > 1 => SECOND_VERSION,
         ShardRequest::CreateJobs(_)
         | ShardRequest::CancelJob(_)
         | ShardRequest::RetryDead(_)
@@ -89,7 +91,7 @@ pub fn encode_request(shard: ShardId, request: &ShardRequest, protocol: u16) -> 
 /// # Errors
 /// They are not exactly such a request.
 pub fn decode_request(bytes: &[u8]) -> Result<(ShardId, ShardRequest), RowError> {
-    let (mut input, version) = start(bytes, DELAY_VERSION)?;
+    let (mut input, version) = start(bytes, SECOND_VERSION)?;
     let shard = ShardId(input.take()?);
     let request = match input.fixed::<1>()?[0] {
         1 => ShardRequest::CreateJobs(input.list(BATCH_JOBS_MAX, "items", |input| take_item(input, version))?),
@@ -119,9 +121,20 @@ pub fn decode_request(bytes: &[u8]) -> Result<(ShardId, ShardRequest), RowError>
     Ok((shard, request))
 }
 
-/// A reply as bytes.
-pub fn encode_reply(reply: &Reply) -> Vec<u8> {
-    let mut bytes = vec![MESSAGE_VERSION];
+/// The version of a reply to a request of that version.
+fn version_of_reply(reply: &Reply, asked: u8) -> u8 {
+    match reply {
+        Ok(ShardReply::Schedule(ScheduleReply::Ran { .. })) => asked.clamp(MESSAGE_VERSION, SECOND_VERSION),
+        Ok(ShardReply::Created(_) | ShardReply::Cancel(_) | ShardReply::Job(_) | ShardReply::Schedule(_)) | Err(_) => {
+            MESSAGE_VERSION
+        }
+    }
+}
+
+/// A reply to a request of this version as bytes.
+pub fn encode_reply(reply: &Reply, asked: u8) -> Vec<u8> {
+    let version = version_of_reply(reply, asked);
+    let mut bytes = vec![version];
     let mut out = Out::new(&mut bytes);
     match reply {
         Err(refusal) => put_refusal(out.put(0_u8), refusal),
@@ -143,7 +156,7 @@ pub fn encode_reply(reply: &Reply) -> Vec<u8> {
             out.put(2_u8).put(kind).put(number);
         }
         Ok(ShardReply::Job(job)) => put_row(out.put(3_u8), &Row::Job(job.clone())),
-        Ok(ShardReply::Schedule(reply)) => put_schedule_reply(out.put(4_u8), reply),
+        Ok(ShardReply::Schedule(reply)) => put_schedule_reply(out.put(4_u8), reply, version),
     }
     bytes
 }
@@ -153,7 +166,7 @@ pub fn encode_reply(reply: &Reply) -> Vec<u8> {
 /// # Errors
 /// They are not exactly such a reply.
 pub fn decode_reply(bytes: &[u8]) -> Result<Reply, RowError> {
-    let (mut input, _) = start(bytes, MESSAGE_VERSION)?;
+    let (mut input, version) = start(bytes, SECOND_VERSION)?;
     let reply = match input.fixed::<1>()?[0] {
         0 => Err(take_refusal(&mut input)?),
         1 => Ok(ShardReply::Created(input.list(BATCH_JOBS_MAX, "items", |input| {
@@ -175,10 +188,13 @@ pub fn decode_reply(bytes: &[u8]) -> Result<Reply, RowError> {
             _ => return Err(RowError::Illegal("answer to a cancel")),
         })),
         3 => Ok(ShardReply::Job(Box::new(take_job(&mut input)?))),
-        4 => Ok(ShardReply::Schedule(take_schedule_reply(&mut input)?)),
+        4 => Ok(ShardReply::Schedule(take_schedule_reply(&mut input, version)?)),
         _ => return Err(RowError::Illegal("kind of reply")),
     };
     input.end()?;
+    if version != version_of_reply(&reply, version) {
+        return Err(RowError::Illegal("version"));
+    }
     Ok(reply)
 }
 
@@ -211,7 +227,7 @@ fn put_item(out: &mut Out<'_>, item: &CreateItem, version: u8) {
     out.option(item.key.as_ref(), |out, (key, digest)| {
         out.text(key).put(*digest);
     });
-    if version >= DELAY_VERSION {
+    if version >= SECOND_VERSION {
         out.option(item.delay, |out, delay| {
             out.span(delay);
         });
@@ -230,7 +246,7 @@ fn take_item(input: &mut In<'_>, version: u8) -> Result<CreateItem, RowError> {
             let key = input.text(IDEMPOTENCY_KEY_BYTES_MAX, "key")?;
             Ok::<_, WireError>((key, input.fixed()?))
         })?,
-        delay: match version >= DELAY_VERSION {
+        delay: match version >= SECOND_VERSION {
             true => input.option(In::span)?,
             false => None,
         },
@@ -374,7 +390,7 @@ fn take_times(input: &mut In<'_>) -> Result<Vec<StoreTime>, WireError> {
     input.list(PAGE_ITEMS_MAX, "instants", In::time)
 }
 
-fn put_schedule_reply(out: &mut Out<'_>, reply: &ScheduleReply) {
+fn put_schedule_reply(out: &mut Out<'_>, reply: &ScheduleReply, version: u8) {
     match reply {
         ScheduleReply::Schedule(view) => {
             put_row(out.put(1_u8), &Row::Definition(Box::new(view.definition.clone())));
@@ -389,7 +405,12 @@ fn put_schedule_reply(out: &mut Out<'_>, reply: &ScheduleReply) {
         ScheduleReply::Deleted => {
             out.put(2_u8);
         }
-        ScheduleReply::Ran(id) => put_id(out.put(3_u8), id),
+        ScheduleReply::Ran { job, replayed } => {
+            put_id(out.put(3_u8), job);
+            if version >= SECOND_VERSION {
+                out.put(*replayed);
+            }
+        }
         ScheduleReply::Backfill {
             count,
             instants,
@@ -409,7 +430,7 @@ fn put_schedule_reply(out: &mut Out<'_>, reply: &ScheduleReply) {
     }
 }
 
-fn take_schedule_reply(input: &mut In<'_>) -> Result<ScheduleReply, RowError> {
+fn take_schedule_reply(input: &mut In<'_>, version: u8) -> Result<ScheduleReply, RowError> {
     Ok(match input.fixed::<1>()?[0] {
         1 => {
             let definition = take_row(input)?.into_definition();
@@ -425,7 +446,10 @@ fn take_schedule_reply(input: &mut In<'_>) -> Result<ScheduleReply, RowError> {
             }))
         }
         2 => ScheduleReply::Deleted,
-        3 => ScheduleReply::Ran(take_id(input)?),
+        3 => ScheduleReply::Ran {
+            job: take_id(input)?,
+            replayed: version >= SECOND_VERSION && input.flag()?,
+        },
         4 => ScheduleReply::Backfill {
             count: input.take()?,
             already_fired: input.take()?,

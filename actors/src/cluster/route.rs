@@ -5,7 +5,7 @@
 //! never: send a request twice unless it is known that nothing was done. Next: `request.rs`, `work.rs`,
 //! `../node/gateway.rs`.
 
-use crate::cluster::request::{Reply, decode_reply, decode_request, encode_reply, request_body};
+use crate::cluster::request::{MESSAGE_VERSION, Reply, decode_reply, decode_request, encode_reply, request_body};
 use crate::gateway::ShardRequest;
 use crate::mesh::dial::dial_for;
 use crate::mesh::envelope::{REPORTS, REQUESTS};
@@ -156,7 +156,9 @@ impl Service for RequestService {
             (None, _) => ready(Err(shard_away())).boxed(),
             (_, Err(error)) => ready(Err(not_understood(&error))).boxed(),
         };
-        answering.map(|reply| encode_reply(&reply)).boxed()
+        // In the version of its request, which is one that the caller knows.
+        let asked = body.first().copied().unwrap_or(MESSAGE_VERSION);
+        answering.map(move |reply| encode_reply(&reply, asked)).boxed()
     }
 
     fn tell(&self, _from: &NodeFacts, _back: &Peer, _body: &[u8]) {}

@@ -3,7 +3,7 @@
 //! Owns: the numbers and the one call that ends a process at once. Must never: be called on a path
 //! that could still answer a client. Next: `panics.rs`.
 
-use std::io::Write;
+use crate::process::say::say_failure;
 use std::process::ExitCode;
 
 /// Drained and stopped.
@@ -53,6 +53,6 @@ pub fn code(code: u8) -> ExitCode {
     reason = "the one place that ends the process"
 )]
 pub fn end_now(code: u8, why: &str) -> ! {
-    let _ = writeln!(std::io::stderr().lock(), "fencepost: {why} (exit code {code})");
+    say_failure(&format!("fencepost: {why} (exit code {code})"));
     std::process::exit(i32::from(code))
 }

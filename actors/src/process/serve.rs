@@ -15,7 +15,7 @@ use crate::node::{Neighbours, Node, NodeConfig, NodeParts, join_node, run_node};
 use crate::problem::{Problem, plain, signals_unheard};
 use crate::process::notify::{Manager, waits_for};
 use crate::process::roles::{self, Connections};
-use crate::process::say::say;
+use crate::process::say::{say, say_failure, say_in_json};
 use crate::process::signals::Signals;
 use crate::process::{certificate, exit, panics, samples, threads};
 use crate::shell::fetch::SharedStore;
@@ -123,6 +123,9 @@ impl Refused {
 /// Runs a server until it is told to stop; returns its exit code.
 pub fn serve(options: ServeOptions) -> ExitCode {
     logging::start(options.log, &options.level);
+    if options.log == LogFormat::Json {
+        say_in_json();
+    }
     panics::end_on_panic();
     #[cfg(feature = "test-switches")]
     {
@@ -132,7 +135,7 @@ pub fn serve(options: ServeOptions) -> ExitCode {
     match threads::main_system().block_on(run(options)) {
         Ok(()) => exit::code(exit::STOPPED),
         Err(refused) => {
-            say(&refused.text());
+            say_failure(&refused.text());
             exit::code(refused.code)
         }
     }

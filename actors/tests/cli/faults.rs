@@ -3,7 +3,7 @@
 use crate::{ended, fencepost, folder_with_token, run};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// A listener that treats its first connection like this.
 #[allow(clippy::disallowed_methods, reason = "the other end of a broken connection")]
@@ -40,6 +40,21 @@ fn ask(words: &[&str], address: SocketAddr) -> (i32, String) {
     let told = problem["code"].as_str().unwrap();
     crate::problem_page::expect(told, crate::problem_page::EXIT, u32::try_from(code).unwrap());
     (code, told.to_owned())
+}
+
+/// A schedule is made on this connection, which is then closed.
+fn answer_made(stream: &mut TcpStream) {
+    read_head(stream);
+    let body = "{\"name\":\"a\",\"next\":{\"due_at\":\"2030-01-01T00:00:00Z\"}}";
+    let head = format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
+    write!(stream, "HTTP/1.1 201 Created\r\n{head}connection: close\r\n\r\n{body}").unwrap();
+    let _ = stream.read_to_end(&mut Vec::new());
+}
+
+fn interrupt(child: &Child) {
+    let id = child.id().to_string();
+    let signal = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(signal.success());
 }
 
 const CHANGE: &[&str] = &["job", "create", "--handler", "noop"];
@@ -90,11 +105,7 @@ fn ctrl_c_while_waiting_exits_with_130() {
         .spawn()
         .unwrap();
     told.recv().unwrap();
-    let signal = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(signal.success());
+    interrupt(&child);
     let (code, out, err) = ended(child.wait_with_output().unwrap());
     assert_eq!((code, out.as_str()), (130, ""), "{err}");
     assert!(err.contains("\"interrupted\""), "{err}");
@@ -119,14 +130,38 @@ fn a_server_of_another_kind_is_named_as_such() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the other end of an import")]
+fn an_import_that_is_interrupted_tells_what_it_had_made() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::thread::spawn(move || answer_made(&mut stream));
+        let (mut second, _) = listener.accept().unwrap();
+        read_head(&mut second);
+        tell.send(()).unwrap();
+        let _ = second.read_to_end(&mut Vec::new());
+    });
+    let folder = folder_with_token();
+    std::fs::write(folder.path().join("tab"), "0 1 * * * /bin/one\n0 2 * * * /bin/two\n").unwrap();
+    let words = ["import", "crontab", "tab", "--server", &url];
+    let child = fencepost(folder.path(), &words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    told.recv().unwrap();
+    interrupt(&child);
+    let (code, out, err) = ended(child.wait_with_output().unwrap());
+    assert_eq!(code, 130, "{err}");
+    assert!(out.starts_with("1\tcreated\tone-") && !out.contains("two"), "{out}");
+    assert!(err.contains("1 created") && err.contains("[interrupted]"), "{err}");
+}
+
+#[test]
 fn an_import_that_breaks_off_tells_what_it_had_made() {
-    let made = |mut stream: TcpStream| {
-        read_head(&mut stream);
-        let body = "{\"name\":\"a\",\"next\":{\"due_at\":\"2030-01-01T00:00:00Z\"}}";
-        let head = format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
-        write!(stream, "HTTP/1.1 201 Created\r\n{head}connection: close\r\n\r\n{body}").unwrap();
-        let _ = stream.read_to_end(&mut Vec::new());
-    };
+    let made = |mut stream: TcpStream| answer_made(&mut stream);
     let folder = folder_with_token();
     std::fs::write(folder.path().join("tab"), "0 1 * * * /bin/one\n0 2 * * * /bin/two\n").unwrap();
     let url = format!("http://{}", server(made));

@@ -19,6 +19,8 @@ mod server;
 mod shape;
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod variables;
 
 use std::path::Path;

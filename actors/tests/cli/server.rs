@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// A server that works in this folder, with these words more.
-fn start(folder: &Path, more: &[&str]) -> Server {
+pub(crate) fn start(folder: &Path, more: &[&str]) -> Server {
     let words = ["serve", "--listen", "127.0.0.1:0", "--shards", "2"];
     let words: Vec<_> = words.iter().chain(more).copied().collect();
     let token = folder.join("fencepost-data/token");
@@ -97,8 +97,11 @@ fn logs_and_metrics_hold_no_secrets_and_no_endless_labels() {
     );
     assert_eq!(server.stop(), Some(0));
     let log = server.said();
-    let lines: Vec<_> = log.lines().filter(|line| line.starts_with('{')).collect();
+    let lines: Vec<_> = log.lines().collect();
     assert!(lines.len() > 3, "{log}");
+    for said in [" on http://", "store: ", "fencepost: stopping"] {
+        assert!(log.contains(said), "{said}: {log}");
+    }
     for line in &lines {
         let event: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         assert!(event["level"].is_string() && event["timestamp"].is_string(), "{line}");
@@ -110,6 +113,35 @@ fn logs_and_metrics_hold_no_secrets_and_no_endless_labels() {
     for secret in [token.trim(), "s3cr3t"] {
         assert!(!log.contains(secret) && !page.contains(secret), "{secret} leaked");
     }
+}
+
+#[test]
+fn a_level_leaves_lines_of_the_log_out_and_not_where_the_server_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = |level: &str| {
+        let mut server = start(folder.path(), &["--log", "json", "--log-level", level]);
+        assert_eq!(server.stop(), Some(0));
+        server.said()
+    };
+    let (loud, quiet) = (log("info"), log("error"));
+    assert!(loud.contains("\"message\":\"ready\""), "{loud}");
+    assert!(!quiet.contains("\"message\":\"ready\""), "{quiet}");
+    assert!(quiet.contains(" on http://127.0.0.1:"), "{quiet}");
+}
+
+#[test]
+fn a_server_that_does_not_start_says_why_in_the_form_of_its_log() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let words = ["serve", "--listen", "127.0.0.1:0", "--log", "json", "--data", "file"];
+    let (code, out, err) = run(folder.path(), &words);
+    assert_eq!((code, out.as_str()), (72, ""), "{err}");
+    let last: serde_json::Value = serde_json::from_str(err.lines().last().unwrap()).unwrap();
+    let message = last["message"].as_str().unwrap();
+    assert!(
+        last["level"] == "ERROR" && message.contains("not started (exit code 72)"),
+        "{err}"
+    );
 }
 
 #[test]

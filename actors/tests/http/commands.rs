@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::process::Stdio;
 
 /// Exit code, standard output, standard error.
-async fn fencepost(world: &World, words: &[&str]) -> (i32, String, String) {
+pub(crate) async fn fencepost(world: &World, words: &[&str]) -> (i32, String, String) {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_fencepost"));
     command.args(words).stdin(Stdio::null());
     command
@@ -18,7 +18,7 @@ async fn fencepost(world: &World, words: &[&str]) -> (i32, String, String) {
 }
 
 /// The same, which must succeed and print JSON.
-async fn json(world: &World, words: &[&str]) -> Value {
+pub(crate) async fn json(world: &World, words: &[&str]) -> Value {
     let words: Vec<_> = words.iter().copied().chain(["-o", "json"]).collect();
     let (code, out, err) = fencepost(world, &words).await;
     assert_eq!(code, 0, "{words:?}: {err}");
@@ -95,6 +95,42 @@ fn what_the_id_or_an_empty_list_alone_does_not_say_is_told_beside_it() {
         assert!(code == 8 && err.contains("[name_invalid, name]"), "{err}");
         let (code, _, err) = fencepost(&world, &["job", "cancel", ""]).await;
         assert!(code == 8 && err.contains("[id_missing, id]"), "{err}");
+    });
+}
+
+#[test]
+fn a_batch_of_which_jobs_were_refused_exits_with_8_and_takes_no_flags_of_a_job() {
+    run(async {
+        let world = World::new().await;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("batch.json");
+        let words = ["job", "create", "-f", file.to_str().unwrap()];
+        let good = r#"{"target":{"type":"handler","name":"noop"}}"#;
+        let bad = r#"{"target":{"type":"handler","name":"noop"},"priority":10}"#;
+        std::fs::write(&file, format!("{{\"jobs\":[{good},{bad}]}}")).unwrap();
+        let flags: [(&[&str], &str); 6] = [
+            (&["--key", "k"], "idempotency_key"),
+            (&["--queue", "q"], "queue"),
+            (&["--at", "2030-01-01T00:00:00Z"], "at"),
+            (&["--delay", "1h"], "delay"),
+            (&["--handler", "echo"], "target"),
+            (&["--attempts", "2"], "retry"),
+        ];
+        for (flag, field) in flags {
+            let (code, out, err) = fencepost(&world, &[&words[..], flag].concat()).await;
+            assert_eq!((code, out.as_str()), (2, ""), "{flag:?}: {err}");
+            assert!(
+                err.contains(&format!("[flag_beside_batch, {field}]")),
+                "{flag:?}: {err}"
+            );
+        }
+        assert_eq!(json(&world, &["job", "list"]).await.as_array().unwrap().len(), 0);
+        let (code, out, err) = fencepost(&world, &[&words[..], &["-o", "json"]].concat()).await;
+        let answer: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((&answer["created"], &answer["refused"]), (&1.into(), &1.into()));
+        assert!(code == 8 && err.contains("1 of the jobs were refused"), "{code}: {err}");
+        std::fs::write(&file, format!("{{\"jobs\":[{good},{good}]}}")).unwrap();
+        assert_eq!(json(&world, &words).await["created"], 2);
     });
 }
 

@@ -2,10 +2,10 @@
 
 use crate::{World, run};
 
-const JOB: &str = r#""target":{"type":"handler","name":"noop"}"#;
+pub(crate) const JOB: &str = r#""target":{"type":"handler","name":"noop"}"#;
 
 /// What is wrong, then code and field.
-type Case = (&'static str, &'static str, &'static str);
+pub(crate) type Case = (&'static str, &'static str, &'static str);
 
 /// Fields of a job, beside a good target.
 const JOB_CASES: &[Case] = &[
@@ -156,7 +156,7 @@ const BODY_CASES: &[Case] = &[
 ];
 
 /// Fields of a schedule, beside a good job; cases with a rule bring their own.
-const SCHEDULE_CASES: &[Case] = &[
+pub(crate) const SCHEDULE_CASES: &[Case] = &[
     (r#""name":"a""#, "field_missing", "cron"),
     (r#""cron":"* * * * *""#, "field_missing", "name"),
     (r#""name":"a b","cron":"* * * * *""#, "name_invalid", "name"),
@@ -263,7 +263,7 @@ const SCHEDULE_CASES: &[Case] = &[
     ),
 ];
 
-async fn check(world: &World, path: &str, body: &str, code: &str, field: &str) {
+pub(crate) async fn check(world: &World, path: &str, body: &str, code: &str, field: &str) {
     let reply = world.post(path, body).await;
     let (status, found) = reply.problem();
     assert_eq!(

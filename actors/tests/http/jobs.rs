@@ -140,6 +140,24 @@ fn a_batch_answers_for_each_item_and_makes_the_good_ones() {
 }
 
 #[test]
+fn a_batch_refuses_a_key_for_all_of_it_and_makes_nothing() {
+    run(async {
+        let world = World::new().await;
+        let body = r#"{"jobs":[{"target":{"type":"handler","name":"noop"}}]}"#;
+        let headers = [("idempotency-key", "k")];
+        let reply = world
+            .send("POST", "/v1/jobs:batch", &headers, Some(body.as_bytes()))
+            .await;
+        assert_eq!(
+            (reply.problem(), reply.field().as_str()),
+            ((400, "header_unexpected".into()), "Idempotency-Key")
+        );
+        let list = world.get("/v1/jobs").await.json();
+        assert_eq!(list["items"], json!([]), "{list}");
+    });
+}
+
+#[test]
 fn a_wait_ends_when_the_job_does_or_the_time_is_up() {
     run(async {
         let world = World::new().await;

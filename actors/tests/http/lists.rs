@@ -113,6 +113,8 @@ fn every_list_has_a_cursor_and_a_limit_of_a_thousand() {
             "/v1/uncertain",
             "/v1/schedules",
             "/v1/schedules/s/fates",
+            "/v1/schedules/s/edits",
+            "/v1/quarantine",
             &format!("{job}/attempts"),
             &format!("{job}/logs"),
         ] {

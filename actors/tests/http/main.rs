@@ -6,7 +6,9 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod away;
+mod by_hand;
 mod commands;
+mod edges;
 mod guard;
 mod input;
 mod jobs;

@@ -189,13 +189,16 @@ fn run_now_makes_one_job_for_one_key() {
             let reply = world
                 .send("POST", "/v1/schedules/s/run-now", &[("idempotency-key", key)], None)
                 .await;
-            assert_eq!(reply.status, 201, "{:?}", reply.body);
-            reply.json()["id"].as_str().unwrap().to_owned()
+            let made = reply.json();
+            assert_eq!(made["replayed"], reply.status == 200, "{made}");
+            let id = made["id"].as_str().unwrap().to_owned();
+            assert_eq!(reply.headers["location"], format!("/v1/jobs/{id}").as_str());
+            (reply.status, id)
         };
         let (one, same, other) = (ask("a").await, ask("a").await, ask("b").await);
-        assert_eq!(one, same);
-        assert_ne!(one, other);
-        assert_eq!(world.wait(&one).await["state"], "succeeded");
+        assert_eq!((one.0, &same), (201, &(200, one.1.clone())));
+        assert!(other.0 == 201 && other.1 != one.1, "{other:?}");
+        assert_eq!(world.wait(&one.1).await["state"], "succeeded");
     });
 }
 
@@ -277,6 +280,55 @@ fn a_fired_schedule_shows_its_fates_without_a_hole() {
             .await
             .json();
         assert_eq!(again["items"][0], items[0]);
+    });
+}
+
+#[test]
+fn fates_are_found_by_time_and_kind_and_say_how_late_and_the_schedule_counts_them() {
+    run(async {
+        let world = World::new().await;
+        make(&world, "s", json!({ "every": "5ms" })).await;
+        let shown = async || world.get("/v1/schedules/s").await.json();
+        let fired_beyond = async |count: u64| while shown().await["fired"].as_u64().unwrap() <= count {};
+        fired_beyond(1).await;
+        while shown().await["counts"].get("paused").is_none() {
+            act(&world, "s/pause").await;
+            act(&world, "s/resume").await;
+        }
+        fired_beyond(shown().await["fired"].as_u64().unwrap() + 1).await;
+        act(&world, "s/pause").await;
+        let counts = shown().await["counts"].clone();
+        let fates = async |filter: &str| {
+            let page = world
+                .get(&format!("/v1/schedules/s/fates?limit=1000{filter}"))
+                .await
+                .json();
+            page["items"].as_array().unwrap().clone()
+        };
+        let all = fates("").await;
+        assert!(all.len() > 2, "{all:?}");
+        let mut left = all.len();
+        for (fate, count) in counts.as_object().unwrap() {
+            let of_it = fates(&format!("&fate={fate}")).await;
+            assert!(of_it.iter().all(|item| item["fate"] == **fate), "{of_it:?}");
+            let sum: u64 = of_it.iter().map(|item| item["count"].as_u64().unwrap()).sum();
+            assert_eq!(Some(sum), count.as_u64(), "{fate}: {of_it:?}");
+            left -= of_it.len();
+        }
+        assert_eq!((left, fates("&fate=excluded").await.len()), (0, 0));
+        for item in &all {
+            let late = item.get("lateness").and_then(Value::as_object);
+            let sum: Option<u64> = late.map(|late| late.values().map(|count| count.as_u64().unwrap()).sum());
+            let is_fired = item["fate"].as_str().unwrap().starts_with("fired");
+            assert_eq!(sum, is_fired.then(|| item["count"].as_u64().unwrap()), "{item}");
+            assert_eq!(item["lateness_max"].is_string(), is_fired, "{item}");
+        }
+        let (first, last) = (&all[0], &all[all.len() - 1]);
+        let text = |item: &Value, key: &str| item[key].as_str().unwrap().to_owned();
+        assert_eq!(fates(&format!("&to={}", text(first, "to"))).await, [first.clone()]);
+        assert_eq!(fates(&format!("&from={}", text(last, "from"))).await, [last.clone()]);
+        let within = format!("&from={}&to={}", text(first, "to"), text(last, "from"));
+        assert_eq!(fates(&within).await, all[1..all.len() - 1]);
     });
 }
 

@@ -154,7 +154,10 @@ fn replies() -> Vec<Reply> {
         Ok(ShardReply::Cancel(CancelAnswer::Running { attempt: 300 })),
         Ok(ShardReply::Cancel(CancelAnswer::Finished(JobState::Dead))),
         Ok(ShardReply::Schedule(ScheduleReply::Deleted)),
-        Ok(ShardReply::Schedule(ScheduleReply::Ran(id(5)))),
+        Ok(ShardReply::Schedule(ScheduleReply::Ran {
+            job: id(5),
+            replayed: false,
+        })),
         Ok(ShardReply::Schedule(ScheduleReply::Backfill {
             count: 9,
             instants: vec![StoreTime(1)],
@@ -210,7 +213,7 @@ fn written() -> Written {
             .iter()
             .map(|request| ("request", encode_request(ShardId(3), request, 1))),
     );
-    all.extend(replies().iter().map(|reply| ("reply", encode_reply(reply))));
+    all.extend(replies().iter().map(|reply| ("reply", encode_reply(reply, 1))));
     all
 }
 
@@ -234,7 +237,7 @@ fn again(what: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "request" => decode_request(bytes)
             .ok()
             .map(|(shard, request)| encode_request(shard, &request, u16::from(bytes[0]))),
-        _ => decode_reply(bytes).ok().map(|reply| encode_reply(&reply)),
+        _ => decode_reply(bytes).ok().map(|reply| encode_reply(&reply, bytes[0])),
     }
 }
 
@@ -253,8 +256,12 @@ fn messages_between_nodes_come_back_as_they_were() {
         let (shard, read) = decode_request(&encode_request(ShardId(3), &request, 2)).unwrap();
         assert_eq!((shard, format!("{read:?}")), (ShardId(3), format!("{request:?}")));
     }
-    for reply in replies() {
-        let read = decode_reply(&encode_reply(&reply)).unwrap();
+    let again = Ok(ShardReply::Schedule(ScheduleReply::Ran {
+        job: id(5),
+        replayed: true,
+    }));
+    for reply in replies().into_iter().chain([again]) {
+        let read = decode_reply(&encode_reply(&reply, 2)).unwrap();
         assert_eq!(format!("{read:?}"), format!("{reply:?}"));
     }
 }

@@ -158,7 +158,7 @@ impl Owner {
 
     async fn run_now(&self, request: u64) -> JobId {
         match self.ask(ScheduleRequest::RunNow { request }).await {
-            ScheduleReply::Ran(id) => id,
+            ScheduleReply::Ran { job, .. } => job,
             other => panic!("not run: {other:?}"),
         }
     }

@@ -147,7 +147,7 @@ fn f26_a_run_now_that_comes_again_after_many_others_answers_its_job() {
         let mut made = Vec::new();
         for request in (1..=20).chain([1, 20]) {
             match ask(&node, ScheduleRequest::RunNow { request }).await {
-                ScheduleReply::Ran(id) => made.push(id),
+                ScheduleReply::Ran { job, .. } => made.push(job),
                 other => panic!("{other:?}"),
             }
         }

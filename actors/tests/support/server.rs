@@ -246,7 +246,9 @@ impl Server {
             let line = said
                 .lines()
                 .find(|line| line.contains(" on http://") && said.contains('\n'))?;
-            line.rsplit_once("http://")?.1.trim().parse().ok()
+            let address = line.rsplit_once("http://")?.1;
+            // Where the log is JSON, it is the end of a text in it.
+            address.split('"').next()?.trim().parse().ok()
         });
         assert!(address.is_some(), "it never named its address:\n{}", self.said());
         self.address = address;

@@ -270,7 +270,12 @@ pub enum ScheduleReply {
     /// Deleted.
     Deleted,
     /// The job a run-now made.
-    Ran(JobId),
+    Ran {
+        /// The job.
+        job: JobId,
+        /// The request had made it before.
+        replayed: bool,
+    },
     /// What a backfill makes or would make.
     Backfill {
         /// Jobs in all.

@@ -123,10 +123,11 @@ impl Live {
     }
 }
 
+/// What was remembered is told to a request that comes again.
 impl From<RequestAnswer> for ScheduleReply {
     fn from(answer: RequestAnswer) -> ScheduleReply {
         match answer {
-            RequestAnswer::Ran(id) => ScheduleReply::Ran(id),
+            RequestAnswer::Ran(job) => ScheduleReply::Ran { job, replayed: true },
             RequestAnswer::Backfill {
                 count,
                 instants,

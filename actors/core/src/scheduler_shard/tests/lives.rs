@@ -148,15 +148,17 @@ fn run_now_does_not_move_the_rule_and_a_repeated_request_names_the_same_job() {
     world.create("report", cron("0 * * * *"));
     world.run(NOON + MINUTE);
     let ran = |answer: Option<Result<ScheduleReply, Refusal>>| match answer.unwrap().unwrap() {
-        ScheduleReply::Ran(job) => job,
+        ScheduleReply::Ran { job, replayed } => (job, replayed),
         other => panic!("{other:?}"),
     };
-    let job = ran(world.step(run_now("report", 7)));
+    let (job, replayed) = ran(world.step(run_now("report", 7)));
+    assert!(!replayed);
     world.run(NOON + 2 * MINUTE);
-    assert_eq!(ran(world.step(run_now("report", 7))), job);
+    assert_eq!(ran(world.step(run_now("report", 7))), (job, true));
     world.restart();
-    assert_eq!(ran(world.step(run_now("report", 7))), job);
-    assert_ne!(ran(world.step(run_now("report", 8))), job);
+    assert_eq!(ran(world.step(run_now("report", 7))), (job, true));
+    let (other, replayed) = ran(world.step(run_now("report", 8)));
+    assert!(other != job && !replayed);
     assert_eq!(world.jobs.len(), 2);
     world.run(NOON + HOUR);
     assert_eq!(

@@ -66,7 +66,7 @@ fn rerun(world: &mut World) -> Result<Answer, Refusal> {
 
 fn ran(world: &mut World, request: u64) -> Result<JobId, Refusal> {
     match world.step(run_now("it", request)).unwrap()? {
-        ScheduleReply::Ran(job) => Ok(job),
+        ScheduleReply::Ran { job, .. } => Ok(job),
         other => panic!("{other:?}"),
     }
 }
