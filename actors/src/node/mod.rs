@@ -287,7 +287,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     let gateway = Arc::new(gateway.among(owners.clone(), router).with_desk(desk.clone()));
     if let Some(far) = far {
         far.orders.follow(&far.owners, &far.router);
-        far.orders.ask(desk.was_begun());
+        far.orders.give_back_by(desk.for_the_gone());
     }
     if let Some(neighbours) = &neighbours {
         neighbours.services.requests.serve(&gateway);

@@ -12,6 +12,8 @@ use crate::time::Span;
 pub struct WorkerConfig {
     /// Attempts that run at once.
     pub slots: u32,
+    /// Whether it asks for work at all. One that does not says what others did (`CameLate`, `NeverBegun`).
+    pub takes_work: bool,
     /// Only these queues; empty means all.
     pub queues: Vec<Name>,
     /// The cell's shards; the worker asks each.
@@ -35,6 +37,7 @@ impl WorkerConfig {
     pub fn new(slots: u32, shards: ShardMap) -> WorkerConfig {
         WorkerConfig {
             slots: slots.clamp(1, limits::WORKER_SLOTS_MAX),
+            takes_work: true,
             queues: Vec::new(),
             shards,
             lease_margin: Span::from_millis(limits::LEASE_MARGIN_MS),

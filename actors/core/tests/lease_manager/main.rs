@@ -17,6 +17,7 @@ mod histories_marks;
 mod histories_outcomes;
 mod histories_rows;
 mod histories_windows;
+mod late_words;
 mod life;
 mod random;
 mod steps;
