@@ -411,6 +411,7 @@ fn offer(queue: &str) -> FromWorker {
         queues: vec![name(queue).remote_line()],
         waits: false,
         apart: 0,
+        commands: true,
     }
 }
 

@@ -179,12 +179,11 @@ impl LeaseManager {
     }
 
     fn refresh_ready(&mut self, order: crate::time::StoreTime, job: Arc<Job>) {
-        let Some(class) = self.ready.find(&super::places::class_of(&job)) else {
-            return;
-        };
         let key = (job.spec.priority, order, job.id);
-        if let Some(entry) = self.ready.class_mut(class).window.get_mut(&key) {
-            entry.job = job;
+        for class in self.classes_of(&job) {
+            if let Some(entry) = self.ready.class_mut(class).window.get_mut(&key) {
+                entry.job = job.clone();
+            }
         }
     }
 

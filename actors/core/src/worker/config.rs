@@ -16,6 +16,8 @@ pub struct WorkerConfig {
     pub takes_work: bool,
     /// Only these queues; empty means all.
     pub queues: Vec<Name>,
+    /// Whether it runs commands: what it does not run it is not to be granted.
+    pub commands: bool,
     /// The cell's shards; the worker asks each.
     pub shards: ShardMap,
     /// Subtracted from each lease.
@@ -39,6 +41,7 @@ impl WorkerConfig {
             slots: slots.clamp(1, limits::WORKER_SLOTS_MAX),
             takes_work: true,
             queues: Vec::new(),
+            commands: true,
             shards,
             lease_margin: Span::from_millis(limits::LEASE_MARGIN_MS),
             heartbeat: Span::from_millis(limits::HEARTBEAT_MS),

@@ -126,6 +126,8 @@ pub enum WorkerEffect {
         slots: u32,
         /// Only these queues; empty means all.
         queues: Vec<Name>,
+        /// Whether commands may be among the grants.
+        commands: bool,
         /// To be kept while there is nothing, and answered then.
         waits: bool,
         /// The worst of the jobs whose worker was lost before may be among the grants if it lost at most so

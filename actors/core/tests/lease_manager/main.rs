@@ -19,6 +19,7 @@ mod histories_rows;
 mod histories_windows;
 mod late_words;
 mod life;
+mod lines;
 mod random;
 mod steps;
 mod waiting_offers;
