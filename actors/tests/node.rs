@@ -32,6 +32,8 @@ mod away;
 mod claims;
 #[path = "node/clock.rs"]
 mod clock;
+#[path = "node/commands.rs"]
+mod commands;
 #[path = "node/draining.rs"]
 mod draining;
 #[path = "node/figures.rs"]

@@ -192,6 +192,7 @@ impl Leases {
             offer,
             slots: slots as u32,
             queues: Vec::new(),
+            commands: true,
             waits: false,
             apart: u32::MAX,
         });

@@ -86,6 +86,8 @@ pub struct WorkerId {
 
 /// Low bits of a boot, which number a node's workers; its own has zero.
 const WORKER_BITS: u32 = 24;
+/// The highest of these numbers.
+const LAST_WORKER: u64 = (1 << WORKER_BITS) - 1;
 
 impl WorkerId {
     /// The worker of a node that starts now, with what was drawn for the start.
@@ -96,10 +98,18 @@ impl WorkerId {
 
     /// Another worker of the same start; numbers beyond the low bits begin anew at one.
     pub fn beside(&self, number: u64) -> WorkerId {
-        let most = (1 << WORKER_BITS) - 1;
+        self.numbered(number % (LAST_WORKER - 1) + 1)
+    }
+
+    /// The one beside it that takes no work; no number is its.
+    pub fn clerk(&self) -> WorkerId {
+        self.numbered(LAST_WORKER)
+    }
+
+    fn numbered(&self, low: u64) -> WorkerId {
         WorkerId {
             node: self.node.clone(),
-            boot: (self.boot >> WORKER_BITS << WORKER_BITS) + number % most + 1,
+            boot: (self.boot >> WORKER_BITS << WORKER_BITS) + low,
         }
     }
 

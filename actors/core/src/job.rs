@@ -4,6 +4,7 @@
 //! Next: `target.rs`, `row.rs`, `lease_manager/io.rs`.
 
 use crate::ids::{Incarnation, JobId, Token, WorkerId};
+use crate::level::Level;
 use crate::limits::KEY_RETENTION_HOURS;
 use crate::name::Name;
 use crate::target::{Payload, Target};
@@ -41,8 +42,27 @@ impl JobSpec {
         matches!(self.target, Target::Remote(_))
     }
 
-    /// The line it stands in when it is ready: its queue's, or that of the queue's remote jobs, which only workers over
-    /// HTTP are granted.
+    /// Whether it runs a program, which not every worker does.
+    pub fn is_command(&self) -> bool {
+        matches!(self.target, Target::Command(_))
+    }
+
+    /// The line it stands in when it is ready, in a cell of this level: its queue's, or that of the queue's remote
+    /// jobs, which only workers over HTTP are granted, or of its commands.
+    pub fn line_at(&self, level: Level) -> Name {
+        match self.is_command() && level.has_command_lines() {
+            true => self.queue.command_line(),
+            false => self.line(),
+        }
+    }
+
+    /// Every line in which it may be found: before a cell is raised commands stand among the others.
+    pub fn lines(&self) -> impl Iterator<Item = Name> {
+        let beside = self.is_command().then(|| self.queue.command_line());
+        std::iter::once(self.line()).chain(beside)
+    }
+
+    /// The line of the first level.
     pub fn line(&self) -> Name {
         match self.target {
             Target::Remote(_) => self.queue.remote_line(),

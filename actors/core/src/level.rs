@@ -1,8 +1,9 @@
 //! Levels: which formats of rows, and which protocol between nodes, a build knows; one number for both.
 //!
 //! Level 1: every row in its first format. Level 2: a job's row may say how long its key is kept, a schedule's cursor
-//! row what edits dropped ahead of its time; a request about a schedule that was carried out has a row; nodes say
-//! their level on the board, the board states the store's time, and a job that is passed on says its delay.
+//! row what edits dropped ahead of its time; a request about a schedule that was carried out has a row; commands stand
+//! in lines of their own; nodes say their level on the board, the board states the store's time, and a job that is
+//! passed on says its delay.
 //! A cell has a level, too: nobody writes what is beyond it. It is raised by an operator, once every node knows the
 //! higher one; from then on a build that does not is refused before it writes anything.
 //! Owns: the numbers. Must never: know which level a cell has (its row says so). Next: `fencepost`'s `node/level.rs`,
@@ -51,6 +52,11 @@ impl Level {
         self.is_second()
     }
 
+    /// Whether commands that are ready stand in lines of their own.
+    pub fn has_command_lines(self) -> bool {
+        self >= Level(2)
+    }
+
     /// Whether requests about schedules have rows: before level 2 each schedule remembers the newest few of their
     /// numbers.
     pub fn has_request_rows(self) -> bool {
@@ -77,6 +83,7 @@ mod tests {
         let hour = Span::from_secs(3_600);
         assert_eq!((FIRST.key_kept(hour), Level(2).key_kept(hour)), (KEY_KEPT, hour));
         assert_eq!((FIRST.marks_drops(), Level(2).marks_drops()), (false, true));
+        assert_eq!((FIRST.has_command_lines(), Level(2).has_command_lines()), (false, true));
         assert_eq!((FIRST.has_request_rows(), Level(2).has_request_rows()), (false, true));
     }
 

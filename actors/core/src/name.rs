@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 /// What the lines of remote jobs begin with.
 const REMOTE_MARK: char = '~';
+/// What the lines of commands begin with.
+const COMMAND_MARK: char = '!';
 
 /// 1 to 128 characters of `A-Z a-z 0-9 . _ -`, the first a letter or digit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,22 +47,36 @@ impl Name {
         Name(format!("{REMOTE_MARK}{self}").into())
     }
 
-    /// A line's name: a queue's, or that of its remote jobs.
+    /// The line of this queue in which its commands wait, which not every worker runs. No name of a user begins like
+    /// it, either.
+    pub fn command_line(&self) -> Name {
+        Name(format!("{COMMAND_MARK}{self}").into())
+    }
+
+    /// A line's name: a queue's, or that of its remote jobs, or of its commands.
     pub fn line(text: &str) -> Result<Name, NameError> {
-        match text.strip_prefix(REMOTE_MARK) {
-            Some(queue) => Name::new(queue).map(|queue| queue.remote_line()),
+        if let Some(queue) = text.strip_prefix(REMOTE_MARK) {
+            return Name::new(queue).map(|queue| queue.remote_line());
+        }
+        match text.strip_prefix(COMMAND_MARK) {
+            Some(queue) => Name::new(queue).map(|queue| queue.command_line()),
             None => Name::new(text),
         }
+    }
+
+    /// Whether it is a line of commands.
+    pub fn is_command_line(&self) -> bool {
+        self.0.starts_with(COMMAND_MARK)
+    }
+
+    /// Whether it is the line that has the name of its queue.
+    pub fn is_queue(&self) -> bool {
+        !self.is_remote_line() && !self.is_command_line()
     }
 
     /// Whether it is a line of remote jobs.
     pub fn is_remote_line(&self) -> bool {
         self.0.starts_with(REMOTE_MARK)
-    }
-
-    /// Not a name; every name before it, and no other, is one of a user.
-    pub(crate) fn first_remote_line() -> Name {
-        Name(REMOTE_MARK.to_string().into())
     }
 
     /// The text.

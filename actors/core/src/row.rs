@@ -287,7 +287,15 @@ pub struct QuarantineRow {
 }
 
 impl ReadyRow {
-    /// The key of a job's ready row.
+    /// The key of a job's ready row, in each line in which it may lie.
+    pub fn each_of(shard: ShardId, job: &Job, order: StoreTime) -> impl Iterator<Item = ReadyRow> {
+        job.spec.lines().map(move |queue| ReadyRow {
+            queue,
+            ..ReadyRow::of(shard, job, order)
+        })
+    }
+
+    /// The key of a job's ready row, in the line of the first level.
     pub fn of(shard: ShardId, job: &Job, order: StoreTime) -> ReadyRow {
         ReadyRow {
             shard,

@@ -120,6 +120,7 @@ impl Shard {
     /// The cell's level, from the next step on.
     pub fn set_level(&mut self, level: Level) {
         self.scheduler.set_level(level);
+        self.leases.set_level(level);
     }
 
     /// The store answers again after a while in which only heartbeats were stepped (F17).

@@ -6,31 +6,31 @@
 
 use crate::cluster::order::decode_order;
 use crate::cluster::owners::{Owner, Owners};
-use crate::cluster::report::{encode_gone, encode_report};
+use crate::cluster::report::encode_gone;
 use crate::cluster::route::Router;
 use crate::cluster::work::WorkCounts;
 use crate::mesh::envelope::REPORTS;
 use crate::mesh::peer::Peer;
 use crate::mesh::{LinkNews, NodeFacts, Roles, Service};
-use crate::shell::messages::FromWorker;
 use crate::worker::{ToWorker, WorkerActor};
 use actix::{Addr, WeakAddr};
-use fencepost_core::ids::{JobId, ShardId, Token, WorkerId};
+use fencepost_core::ids::{JobId, Token, WorkerId};
 use fencepost_core::worker::io::WorkerInput;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// Whether an attempt was ever begun by a worker beside the node's own, as long as its outcome is not recorded.
-pub type WasBegun = Box<dyn Fn(JobId, Token) -> bool + Send + Sync>;
+/// Gives attempts back that were granted to workers that are gone, until their owner has answered; but for those that
+/// one of them has begun.
+pub type GiveBack = Box<dyn Fn(Vec<(JobId, Token)>) + Send + Sync>;
 
 /// Takes what owners of shards on other nodes say to the workers of this one.
 #[derive(Default)]
 pub struct OrderService {
     at: OnceLock<(Arc<Owners>, Weak<Router>)>,
     workers: Mutex<Workers>,
-    was_begun: OnceLock<WasBegun>,
+    give_back: OnceLock<GiveBack>,
     /// Of what was not taken.
     pub counts: WorkCounts,
 }
@@ -53,9 +53,9 @@ impl OrderService {
         }));
     }
 
-    /// Who knows what was begun beside the node's own worker; the first one stays.
-    pub fn ask(&self, was_begun: WasBegun) {
-        let _ = self.was_begun.set(was_begun);
+    /// Who gives back what was granted to workers that are gone; the first one stays.
+    pub fn give_back_by(&self, give_back: GiveBack) {
+        let _ = self.give_back.set(give_back);
     }
 
     /// From now on orders for this worker go there.
@@ -110,23 +110,17 @@ impl OrderService {
     fn answer_for(&self, gone: &WorkerId, order: WorkerInput, back: &Peer) {
         self.counts.gone.add();
         back.tell(REPORTS, encode_gone(gone));
-        let Some((shard, mut items)) = owed(order) else { return };
-        let Some(was_begun) = self.was_begun.get() else { return };
-        items.retain(|(job, token)| !was_begun(*job, *token));
-        if !items.is_empty() {
-            back.tell(REPORTS, encode_report(shard, gone, &FromWorker::HandBack { items }));
+        if let (Some(items), Some(give_back)) = (owed(order), self.give_back.get()) {
+            give_back(items);
         }
     }
 }
 
 /// Attempts that an owner believes to be at the worker, and that an answer is owed for.
-fn owed(order: WorkerInput) -> Option<(ShardId, Vec<(JobId, Token)>)> {
+fn owed(order: WorkerInput) -> Option<Vec<(JobId, Token)>> {
     match order {
-        WorkerInput::Granted { from, grants, .. } => {
-            let keys = grants.iter().map(|grant| (grant.job.id, grant.token));
-            Some((from.shard, keys.collect()))
-        }
-        WorkerInput::Reconcile { from, items } => Some((from.shard, items)),
+        WorkerInput::Granted { grants, .. } => Some(grants.iter().map(|grant| (grant.job.id, grant.token)).collect()),
+        WorkerInput::Reconcile { items, .. } => Some(items),
         WorkerInput::ReadyHint(_)
         | WorkerInput::Renewed { .. }
         | WorkerInput::Lost { .. }
@@ -134,6 +128,8 @@ fn owed(order: WorkerInput) -> Option<(ShardId, Vec<(JobId, Token)>)> {
         | WorkerInput::Begun { .. }
         | WorkerInput::AttemptsFinished { .. }
         | WorkerInput::NotStarted { .. }
+        | WorkerInput::CameLate { .. }
+        | WorkerInput::NeverBegun { .. }
         | WorkerInput::Recorded { .. }
         | WorkerInput::ShardAway(_)
         | WorkerInput::ShardHere(_)

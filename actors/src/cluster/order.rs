@@ -76,6 +76,8 @@ pub fn encode_order(worker: &WorkerId, order: &WorkerInput) -> Option<Vec<u8>> {
         WorkerInput::HoldBack(_)
         | WorkerInput::AttemptsFinished { .. }
         | WorkerInput::NotStarted { .. }
+        | WorkerInput::CameLate { .. }
+        | WorkerInput::NeverBegun { .. }
         | WorkerInput::Drain
         | WorkerInput::DrainExpired
         | WorkerInput::Tick => {

@@ -8,6 +8,7 @@
 //! `work.rs`.
 
 use crate::cluster::request::{put_id, take_id};
+use crate::mesh::frame::PROTOCOL_OLDEST;
 use crate::shell::messages::FromWorker;
 use fencepost_core::ids::{BeatId, JobId, OfferId, ShardId, Token, WorkerId};
 use fencepost_core::job::{EffectProof, Outcome, RetryAdvice, Verdict};
@@ -56,10 +57,21 @@ pub fn encode_gone(worker: &WorkerId) -> Vec<u8> {
     bytes
 }
 
+/// Who sends this one runs commands, or its build does not say.
+const OFFER: u8 = 1;
 const GONE: u8 = 6;
+/// The same of a worker that runs none.
+const OFFER_NO_COMMANDS: u8 = 7;
+/// The protocol that knows it.
+const COMMANDS_FROM: u16 = 2;
 
-/// A worker's message for a shard, as bytes.
+/// A worker's message for a shard, as bytes that every build knows.
 pub fn encode_report(shard: ShardId, worker: &WorkerId, report: &FromWorker) -> Vec<u8> {
+    encode_report_in(PROTOCOL_OLDEST, shard, worker, report)
+}
+
+/// A worker's message for a shard, as bytes for a connection of this version of the protocol.
+pub fn encode_report_in(protocol: u16, shard: ShardId, worker: &WorkerId, report: &FromWorker) -> Vec<u8> {
     let mut bytes = vec![version_for(worker)];
     let mut out = Out::new(&mut bytes);
     out.put(shard.0).worker(worker);
@@ -70,8 +82,13 @@ pub fn encode_report(shard: ShardId, worker: &WorkerId, report: &FromWorker) -> 
             queues,
             waits,
             apart,
+            commands,
         } => {
-            out.put(1_u8).put(offer.0).put(*slots).put(*waits).put(*apart);
+            let kind = match *commands || protocol < COMMANDS_FROM {
+                true => OFFER,
+                false => OFFER_NO_COMMANDS,
+            };
+            out.put(kind).put(offer.0).put(*slots).put(*waits).put(*apart);
             out.list(queues, |out, queue| {
                 out.name(queue);
             });
@@ -110,7 +127,8 @@ pub fn decode_report(bytes: &[u8]) -> Result<(ShardId, WorkerId, Option<FromWork
 
 fn take_report(input: &mut In<'_>, kind: u8, version: u8) -> Result<FromWorker, WireError> {
     Ok(match kind {
-        1 => FromWorker::Offer {
+        OFFER | OFFER_NO_COMMANDS => FromWorker::Offer {
+            commands: kind == OFFER,
             offer: OfferId(input.take()?),
             slots: within(input.take()?, 0, OFFER_SLOTS_MAX, "slots")?,
             waits: input.flag()?,

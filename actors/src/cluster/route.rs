@@ -65,9 +65,10 @@ impl Router {
     }
 
     /// Sends what a worker says; false where there is no connection, which is made from now on.
-    pub fn report(&self, address: &Arc<str>, report: Vec<u8>) -> bool {
+    pub fn report(&self, address: &Arc<str>, encode: impl FnOnce(u16) -> Vec<u8>) -> bool {
         let peer = self.peer(Way::Reports, address);
-        peer.facts().is_some() && peer.tell(REPORTS, report)
+        let protocol = peer.protocol().filter(|_| peer.facts().is_some());
+        protocol.is_some_and(|protocol| peer.tell(REPORTS, encode(protocol)))
     }
 
     /// Sends what a worker says to every node that workers here have spoken to.

@@ -7,7 +7,7 @@
 
 use crate::cluster::near_workers::OrderService;
 use crate::cluster::owners::{Owner, Owners};
-use crate::cluster::report::{encode_gone, encode_report};
+use crate::cluster::report::{encode_gone, encode_report_in};
 use crate::cluster::route::Router;
 use crate::mesh::counts::Count;
 use crate::shell::messages::{FromWorker, ToShard, WorkerLink};
@@ -58,7 +58,9 @@ impl Ways {
         if let Some(far) = &self.there
             && let Owner::There(address) = far.owners.owner(shard)
         {
-            return far.router.report(&address, encode_report(shard, worker, &report));
+            return far
+                .router
+                .report(&address, |protocol| encode_report_in(protocol, shard, worker, &report));
         }
         let message = ToShard::Worker(worker.clone(), link.clone(), report);
         let here = self.here.get(usize::from(shard.0));

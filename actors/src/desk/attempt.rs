@@ -20,6 +20,7 @@ use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_core::worker::io::WorkerInput;
+use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -72,7 +73,20 @@ struct State {
     releasing: bool,
     /// Its worker machine knows that it was given back.
     released: bool,
+    /// Its lease is over: what becomes of the job its owner decides without us.
+    forfeited: bool,
     recorded: Option<Recorded>,
+    /// What the worker reported after it had ended here; the first one stands.
+    late: bool,
+    late_recorded: Option<Recorded>,
+}
+
+/// What a report is.
+enum Heard {
+    /// The attempt's end.
+    InTime,
+    /// A word about an attempt that ended before, for this reason; the outcome is there for the first of these.
+    Late(&'static str, Option<Outcome>),
 }
 
 impl Attempt {
@@ -99,7 +113,10 @@ impl Attempt {
                 lost: None,
                 releasing: false,
                 released: false,
+                forfeited: false,
                 recorded: None,
+                late: false,
+                late_recorded: None,
             }),
         }
     }
@@ -134,16 +151,23 @@ impl Attempt {
     }
 
     /// Takes the report; the first one stands.
-    fn report(&self, report: Report) -> Result<(), Refusal> {
-        let mut lost = None;
-        self.state
-            .change(|state| match (&state.report, state.lost, state.releasing) {
-                (Some(_), ..) => {}
-                (None, Some(why), _) => lost = Some(why),
-                (None, None, true) => lost = Some("it was given back"),
-                (None, None, false) => state.report = Some(report),
-            });
-        lost.map_or(Ok(()), |why| Err(attempt_lost(why)))
+    fn report(&self, report: Report) -> Result<Heard, Refusal> {
+        let mut heard = Ok(Heard::InTime);
+        self.state.change(|state| {
+            heard = match (&state.report, state.lost, state.releasing) {
+                (Some(_), ..) => Ok(Heard::InTime),
+                (None, _, true) => Err(attempt_lost("it was given back")),
+                (None, Some(why), false) => {
+                    let is_first = !std::mem::replace(&mut state.late, true);
+                    Ok(Heard::Late(why, is_first.then(|| outcome_of(&report))))
+                }
+                (None, None, false) => {
+                    state.report = Some(report);
+                    Ok(Heard::InTime)
+                }
+            };
+        });
+        heard
     }
 
     pub(super) fn lose(&self, why: &'static str) {
@@ -154,9 +178,38 @@ impl Attempt {
         });
     }
 
+    fn forfeit(&self) {
+        self.lose("its lease is over");
+        self.state
+            .change(|state| state.forfeited = state.report.is_none() && !state.releasing);
+    }
+
     /// Whether it is recorded.
     pub(super) fn is_recorded(&self) -> bool {
         self.state.lock().recorded.is_some()
+    }
+
+    /// What the owner says to the late report.
+    pub(super) fn note_late_recorded(&self, recorded: Recorded) {
+        self.state.change(|state| {
+            if state.late {
+                state.late_recorded.get_or_insert(recorded);
+            }
+        });
+    }
+
+    /// Whether it ended because its lease was over.
+    pub(super) fn is_forfeited(&self) -> bool {
+        self.state.lock().forfeited
+    }
+
+    /// Nothing is said of how it ended: the owner has ended it or will, and a word of ours would stand for the
+    /// worker's own, which may still come.
+    pub(super) async fn let_go(&self) {
+        if let Some(claim) = self.claim.upgrade() {
+            let items = vec![self.key()];
+            claim.tell(ToWorker::Input(WorkerInput::NotStarted { items })).await;
+        }
     }
 
     /// False if it was known before: the first word stands.
@@ -186,10 +239,7 @@ impl Attempt {
             return Err(attempt_lost(why));
         }
         // Before the run ends: its end would be an outcome.
-        if let Some(claim) = self.claim.upgrade() {
-            let items = vec![self.key()];
-            claim.tell(ToWorker::Input(WorkerInput::NotStarted { items })).await;
-        }
+        self.let_go().await;
         self.state.change(|state| state.released = true);
         Ok(())
     }
@@ -219,7 +269,7 @@ impl Attempt {
                         told_cancel = true;
                         self.state.change(|state| state.cancel = true);
                     }
-                    Err(StopReason::LeaseLost) => self.lose("its lease is over"),
+                    Err(StopReason::LeaseLost) => self.forfeit(),
                     Err(StopReason::Draining) => self.lose("the server went away"),
                 },
                 Either::Left((Either::Right(_), _)) | Either::Right(_) => {}
@@ -240,17 +290,7 @@ impl Attempt {
     fn outcome(&self, now: Monotonic, timeout_at: Monotonic) -> Option<Outcome> {
         let mut state = self.state.lock();
         if let Some(report) = &state.report {
-            let mut output = OutputTail::default();
-            output.push(&report.output);
-            let error = report.error.as_deref();
-            return Some(match error {
-                Some(error) => with_error(report.verdict, error, output),
-                None => Outcome {
-                    verdict: report.verdict,
-                    error: None,
-                    output: output.into_output(),
-                },
-            });
+            return Some(outcome_of(report));
         }
         if state.releasing && !state.released {
             return None;
@@ -275,6 +315,31 @@ impl Attempt {
     async fn recorded(&self) -> Recorded {
         self.state.wait_for(|state| state.recorded).await
     }
+
+    async fn late_recorded(&self) -> Recorded {
+        self.state.wait_for(|state| state.late_recorded).await
+    }
+}
+
+fn outcome_of(report: &Report) -> Outcome {
+    let mut output = OutputTail::default();
+    output.push(&report.output);
+    match report.error.as_deref() {
+        Some(error) => with_error(report.verdict, error, output),
+        None => Outcome {
+            verdict: report.verdict,
+            error: None,
+            output: output.into_output(),
+        },
+    }
+}
+
+/// After the word that the attempt ended with here, or that one would be the late one.
+async fn tell_late(desk: Arc<Desk>, attempt: Arc<Attempt>, outcome: Outcome) {
+    attempt.recorded().await;
+    let (job, token) = attempt.key();
+    let items = vec![(job, token, outcome)];
+    desk.tell_clerk(WorkerInput::CameLate { items }).await;
 }
 
 impl Desk {
@@ -293,17 +358,27 @@ impl Desk {
         each.collect()
     }
 
-    /// A worker reports how an attempt ended. The answer means durable; the same report again is answered alike.
+    /// A worker reports how an attempt ended. The answer means durable; the same report again is answered alike. One
+    /// that comes after the attempt ended here goes to its owner all the same: it may settle an uncertain job (F18).
     ///
     /// # Errors
     /// It is not this worker's any more, or whether it is recorded is not known yet.
-    pub async fn report(&self, worker: &Name, grant: &str, report: Report) -> Result<(), Refusal> {
+    pub async fn report(self: &Arc<Self>, worker: &Name, grant: &str, report: Report) -> Result<(), Refusal> {
         let attempt = self.attempt(worker, grant)?;
-        attempt.report(report)?;
+        let (recorded, why) = match attempt.report(report)? {
+            Heard::InTime => (attempt.recorded().boxed(), "the report came too late"),
+            Heard::Late(why, first) => {
+                if let Some(outcome) = first {
+                    // A caller that hangs up must not keep it from being told.
+                    spawn(tell_late(self.clone(), attempt.clone(), outcome));
+                }
+                (attempt.late_recorded().boxed(), why)
+            }
+        };
         let limit = self.parts.clock.sleep(Span::from_millis(REPORT_WAIT_MS));
-        match select(pin!(attempt.recorded()), limit).await {
+        match select(recorded, limit).await {
             Either::Left((Recorded::Recorded, _)) => Ok(()),
-            Either::Left((Recorded::Stale, _)) => Err(attempt_lost("the report came too late")),
+            Either::Left((Recorded::Stale, _)) => Err(attempt_lost(why)),
             Either::Right(_) => Err(Refusal::new(
                 RefusalKind::Unavailable,
                 crate::problem::OUTCOME_UNKNOWN,

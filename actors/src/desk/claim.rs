@@ -295,6 +295,10 @@ impl CarryRemote for Claim {
                 let _ = attempt.release().await;
             }
             let outcome = attempt.run().await;
+            if attempt.is_forfeited() {
+                attempt.let_go().await;
+                desk.note_recorded(attempt.key(), Recorded::Stale);
+            }
             desk.note_end(&attempt);
             outcome
         }

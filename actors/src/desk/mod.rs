@@ -3,11 +3,12 @@
 //! Owns: the claims of one node and the attempts that were handed out. Each claim is a worker of its own, with as
 //! many slots as it asks for, that takes nothing more once it is answered: so leases, late grants, outcomes and
 //! hand-backs follow the rules that every worker follows. Must never: hand an attempt to two callers, or say that a
-//! report is recorded before it is. Next: `claim.rs` (asking), `attempt.rs` (what was handed out), `seal.rs`, then
-//! `../worker/` and `../api/routes/worker.rs`.
+//! report is recorded before it is. Next: `claim.rs` (asking), `attempt.rs` (what was handed out), `clerk.rs` (late
+//! words), `seal.rs`, then `../worker/` and `../api/routes/worker.rs`.
 
 mod attempt;
 mod claim;
+mod clerk;
 mod ended;
 mod seal;
 
@@ -17,21 +18,24 @@ pub use seal::Grant;
 
 use crate::chance::SharedChance;
 use crate::clock::SharedClock;
-use crate::cluster::near_workers::WasBegun;
+use crate::cluster::near_workers::GiveBack;
 use crate::cluster::work::Ways;
 use crate::node::lanes::Lane;
 use crate::node::trust::ClockWatch;
 use crate::targets::TargetRunner;
 use attempt::Attempt;
 use claim::Claim;
+use clerk::Clerk;
 use ended::Ended;
 use fencepost_core::ids::{JobId, ShardMap, Token, WorkerId};
 use fencepost_core::lease_manager::io::Recorded;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
+use futures_util::future::{join_all, select};
 use seal::Seal;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An attempt.
@@ -67,6 +71,7 @@ pub struct DeskParts {
 pub struct Desk {
     parts: DeskParts,
     seal: Seal,
+    clerk: Clerk,
     state: Mutex<State>,
 }
 
@@ -85,6 +90,7 @@ impl Desk {
         Desk {
             seal: Seal::new(&*parts.chance, parts.cell),
             parts,
+            clerk: Clerk::default(),
             state: Mutex::default(),
         }
     }
@@ -103,8 +109,11 @@ impl Desk {
             state.claims.values().cloned().collect()
         };
         claims.iter().for_each(|claim| claim.abandon());
-        let gone = futures_util::future::join_all(claims.iter().map(|claim| claim.gone()));
-        futures_util::future::select(Box::pin(gone), self.parts.clock.sleep(within)).await;
+        let gone = async {
+            join_all(claims.iter().map(|claim| claim.gone())).await;
+            self.drain_clerk(within).await;
+        };
+        select(pin!(gone), self.parts.clock.sleep(within)).await;
         let left: Vec<Arc<Attempt>> = self.state().attempts.values().cloned().collect();
         left.iter().for_each(|attempt| attempt.lose("the server went away"));
     }
@@ -119,12 +128,13 @@ impl Desk {
         found.ok_or_else(|| attempt_lost("it ended long ago"))
     }
 
-    /// Tells whether an attempt was handed out here, or was about to be, and is not recorded.
-    pub fn was_begun(self: &Arc<Self>) -> WasBegun {
+    /// Gives back what was granted to claims that are gone.
+    pub fn for_the_gone(self: &Arc<Self>) -> GiveBack {
         let desk = Arc::downgrade(self);
-        Box::new(move |job, token| {
-            let desk = desk.upgrade();
-            desk.is_none_or(|desk| desk.state().attempts.contains_key(&(job, token)))
+        Box::new(move |items| {
+            if let Some(desk) = desk.upgrade() {
+                desk.give_back(items);
+            }
         })
     }
 

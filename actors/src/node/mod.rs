@@ -179,8 +179,9 @@ impl NodeConfig {
     }
 
     /// Settings of its worker.
-    fn worker(&self, slots: u32, map: ShardMap) -> WorkerConfig {
+    fn worker(&self, slots: u32, map: ShardMap, runner: &TargetRunner) -> WorkerConfig {
         let mut settings = WorkerConfig::new(slots, map);
+        settings.commands = runner.runs_commands();
         settings.queues = self.queues.clone();
         settings.heartbeat = self.heartbeat;
         // A short lease leaves room for a short margin only.
@@ -287,7 +288,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
     let gateway = Arc::new(gateway.among(owners.clone(), router).with_desk(desk.clone()));
     if let Some(far) = far {
         far.orders.follow(&far.owners, &far.router);
-        far.orders.ask(desk.was_begun());
+        far.orders.give_back_by(desk.for_the_gone());
     }
     if let Some(neighbours) = &neighbours {
         neighbours.services.requests.serve(&gateway);
@@ -379,7 +380,7 @@ impl Node {
             clock: self.parts.clock.clone(),
             runner: self.parts.runner.clone(),
             id: self.worker_id.clone(),
-            config: self.config.worker(slots, self.gateway.map),
+            config: self.config.worker(slots, self.gateway.map, &self.parts.runner),
             trust: self.gateway.trust.clone(),
             lease: self.config.lease,
             ways: self.ways.clone(),

@@ -68,9 +68,9 @@ pub async fn join_as_worker(
     orders.follow(&owners, &router);
     let worker = WorkerParts {
         clock: parts.clock.clone(),
+        config: config.worker(config.slots, map, &parts.runner),
         runner: parts.runner,
         id: WorkerId::of_start(config.name.clone(), draw_u64(&*parts.chance)),
-        config: config.worker(config.slots, map),
         trust,
         lease: config.lease,
         ways: Ways::new(Vec::new(), Some(Far { owners, router, orders })),

@@ -92,6 +92,8 @@ pub enum FromWorker {
         waits: bool,
         /// The worst of the jobs that run apart may be among the grants if it lost at most so many workers.
         apart: u32,
+        /// Whether commands may be among the grants.
+        commands: bool,
     },
     /// Still held.
     Heartbeat {

@@ -71,6 +71,7 @@ impl Needs {
                 offer,
                 slots,
                 queues,
+                commands,
                 waits,
                 apart,
             } => lease(LeaseInput::Offer {
@@ -78,6 +79,7 @@ impl Needs {
                 offer,
                 slots,
                 queues,
+                commands,
                 waits,
                 apart,
             }),

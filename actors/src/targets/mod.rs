@@ -176,6 +176,12 @@ impl TargetRunner {
         self.running.clone()
     }
 
+    /// Whether it runs commands at all.
+    #[must_use]
+    pub fn runs_commands(&self) -> bool {
+        self.config.commands
+    }
+
     /// Tells a claim what became of its reports.
     pub(crate) fn note_recorded(&self, items: &[(JobId, Token, Recorded)]) {
         if let Some(remote) = &self.remote {

@@ -150,6 +150,7 @@ impl WorkerActor {
                 offer,
                 slots,
                 queues,
+                commands,
                 waits,
                 apart,
             } => {
@@ -157,6 +158,7 @@ impl WorkerActor {
                     offer,
                     slots,
                     queues,
+                    commands,
                     waits,
                     apart,
                 };

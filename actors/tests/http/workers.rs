@@ -254,11 +254,14 @@ fn a_silent_worker_loses_its_attempt_and_its_late_report_changes_nothing() {
         assert_eq!(second["idempotency_key"], first["idempotency_key"]);
         assert!(second["token"].as_str() > first["token"].as_str());
         assert_eq!(world.beat("w1", &first).await["state"], "lost");
-        let (status, code) = world
-            .finish("w1", &first, &json!({ "result": "failed" }))
-            .await
-            .problem();
-        assert_eq!((status, code.as_str()), (409, "attempt_lost"));
+        // The first of these reports stands, as for a worker of a node: evidence, no more.
+        for more in [json!({}), json!({ "result": "failed" })] {
+            let (status, code) = world.finish("w1", &first, &more).await.problem();
+            assert_eq!((status, code.as_str()), (409, "attempt_lost"));
+        }
+        let attempts = world.get(&format!("/v1/jobs/{id}/attempts")).await.json();
+        let error = attempts["items"][0]["error"].as_str().unwrap();
+        assert!(error.ends_with("it came back later and reported success"), "{error}");
         assert_eq!(world.finish("w2", &second, &json!({})).await.status, 200);
         assert_eq!(world.job(&id).await["state"], "succeeded");
     });
@@ -272,6 +275,34 @@ fn f15_an_at_most_once_job_of_a_silent_worker_is_uncertain() {
         world.claim_one("w1", "c1").await;
         let job = world.wait(&id).await;
         assert_eq!(job["state"], "uncertain", "{job}");
+    });
+}
+
+#[test]
+fn f18_a_late_report_settles_an_uncertain_job() {
+    run(async {
+        let world = world().await;
+        let retried = json!({ "result": "failed", "no_effect": true });
+        let given_up = json!({ "result": "failed", "no_effect": true, "permanent": true });
+        let unproven = json!({ "result": "failed" });
+        let ends = [(json!({}), "succeeded"), (given_up, "dead"), (unproven, "uncertain")];
+        for (at, (more, state)) in ends.iter().enumerate() {
+            let id = world.remote(&json!({ "delivery": "at-most-once" })).await;
+            let attempt = world.claim_one("w1", &format!("c{at}")).await;
+            assert_eq!(world.wait(&id).await["state"], "uncertain");
+            // Once it is recorded it is known: said again, in other words too, it is answered alike.
+            for more in [more, more, &json!({})] {
+                let reply = world.finish("w1", &attempt, more).await;
+                assert_eq!((reply.status, &reply.json()["state"]), (200, &json!("recorded")));
+                assert_eq!(&world.job(&id).await["state"], state);
+            }
+        }
+        let id = world.remote(&json!({ "delivery": "at-most-once" })).await;
+        let attempt = world.claim_one("w1", "again").await;
+        assert_eq!(world.wait(&id).await["state"], "uncertain");
+        assert_eq!(world.finish("w1", &attempt, &retried).await.status, 200);
+        let second = world.claim_one("w2", "again").await;
+        assert_eq!((&second["job"], &second["attempt"]), (&json!(id), &json!(2)));
     });
 }
 

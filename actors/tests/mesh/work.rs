@@ -22,7 +22,7 @@ use fencepost_core::limits::LINK_WORKERS_MAX;
 use fencepost_core::name::Name;
 use fencepost_core::time::Span;
 use fencepost_core::worker::io::WorkerInput;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 async fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
@@ -121,10 +121,11 @@ async fn p7_the_claims_of_one_connection_are_bounded_and_the_silent_go_first() {
 
 /// The node of a claim that has ended: what an owner says to it all the same.
 #[tokio::test]
-async fn f14_a_grant_for_a_claim_that_is_gone_goes_back_unless_it_was_begun() {
+async fn f14_a_grant_for_a_claim_that_is_gone_is_given_back_and_its_owner_is_told() {
     let orders = Arc::new(OrderService::default());
-    let begun = id(2);
-    orders.ask(Box::new(move |job, _| job == begun));
+    let given: Arc<Mutex<Vec<(JobId, Token)>>> = Arc::default();
+    let taken = given.clone();
+    orders.give_back_by(Box::new(move |items| taken.lock().unwrap().extend(items)));
     let node = facts("w1", 1, Roles::ALL);
     let listening = listen(parts(Some(CELL), node, &[(ORDERS, orders.clone())])).await;
     let reports = Echo::new(0);
@@ -138,19 +139,18 @@ async fn f14_a_grant_for_a_claim_that_is_gone_goes_back_unless_it_was_begun() {
     };
     let asked = WorkerInput::Reconcile {
         from,
-        items: vec![(id(1), Token::default()), (begun, Token::default())],
+        items: vec![(id(1), Token::default()), (id(2), Token::default())],
     };
     assert!(peer.tell(ORDERS, encode_order(&gone, &asked).unwrap()));
-    until(|| reports.told.lock().unwrap().len() == 2).await;
+    until(|| reports.told.lock().unwrap().len() == 1).await;
     let told = reports.told.lock().unwrap().clone();
     let (_, who, nothing) = decode_report(&told[0]).unwrap();
     assert!(who == gone && nothing.is_none(), "it is gone");
-    let (shard, who, back) = decode_report(&told[1]).unwrap();
-    assert_eq!((shard, who), (ShardId(3), gone));
-    let Some(FromWorker::HandBack { items }) = back else {
-        panic!("{back:?}")
-    };
-    assert_eq!(items, [(id(1), Token::default())]);
+    until(|| given.lock().unwrap().len() == 2).await;
+    assert_eq!(
+        given.lock().unwrap()[..],
+        [(id(1), Token::default()), (id(2), Token::default())]
+    );
     assert_eq!(orders.counts.gone.get(), 1);
 }
 

@@ -5,7 +5,8 @@
 
 use crate::written::{Written, are_golden, are_strict};
 use fencepost::cluster::order::{decode_order, encode_order};
-use fencepost::cluster::report::{decode_report, encode_gone, encode_report};
+use fencepost::cluster::report::{decode_report, encode_gone, encode_report, encode_report_in};
+use fencepost::mesh::frame::{PROTOCOL, PROTOCOL_OLDEST};
 use fencepost::shell::messages::FromWorker;
 use fencepost_core::ids::{BeatId, Epoch, Generation, JobId, OfferId, ShardId, ShardOwner, Slot, Token, WorkerId};
 use fencepost_core::job::{Delivery, EffectProof, Job, JobSpec, Origin, Outcome, RetryAdvice, RetryPolicy, Verdict};
@@ -81,6 +82,7 @@ fn reports() -> Vec<FromWorker> {
             queues: vec![name("mail"), name("default")],
             waits: true,
             apart: 2,
+            commands: true,
         },
         FromWorker::Heartbeat {
             beat: BeatId(8),
@@ -195,6 +197,7 @@ fn offer_for_lines() -> FromWorker {
         queues: vec![name("mail").remote_line()],
         waits: false,
         apart: 0,
+        commands: true,
     }
 }
 
@@ -229,7 +232,7 @@ fn written_beside() -> Written {
 fn again(what: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     match what {
         "report" => decode_report(bytes).ok().map(|(shard, worker, report)| match report {
-            Some(report) => encode_report(shard, &worker, &report),
+            Some(report) => encode_report_in(PROTOCOL, shard, &worker, &report),
             None => encode_gone(&worker),
         }),
         _ => decode_order(bytes)
@@ -260,6 +263,35 @@ fn f14_messages_of_workers_and_shards_come_back_as_they_were() {
     }
     let (_, from, gone) = decode_report(&encode_gone(&beside())).unwrap();
     assert!(from == beside() && gone.is_none());
+}
+
+/// What an owner of the version before cannot read is said to it as ever: it grants as it always did.
+#[test]
+fn a_worker_that_runs_no_commands_says_so_where_that_is_known() {
+    let without = FromWorker::Offer {
+        offer: OfferId(7),
+        slots: 2,
+        queues: Vec::new(),
+        waits: true,
+        apart: 1,
+        commands: false,
+    };
+    let (first, newest) = (
+        encode_report_in(PROTOCOL_OLDEST, SHARD, &worker(), &without),
+        encode_report_in(PROTOCOL, SHARD, &worker(), &without),
+    );
+    let says = |bytes: &[u8]| match decode_report(bytes).unwrap().2 {
+        Some(FromWorker::Offer { commands, .. }) => commands,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((says(&first), says(&newest)), (true, false));
+    let differ: Vec<usize> = (0..first.len()).filter(|at| first[*at] != newest[*at]).collect();
+    assert_eq!((first.len(), differ.len()), (newest.len(), 1), "only its kind");
+    assert_eq!((first[differ[0]], newest[differ[0]]), (1, 7));
+    for report in reports() {
+        let forms = [PROTOCOL_OLDEST, PROTOCOL].map(|protocol| encode_report_in(protocol, SHARD, &worker(), &report));
+        assert_eq!(forms[0], forms[1], "all else is said alike");
+    }
 }
 
 /// An owner of the first version takes nothing of a claim's: it would mistake it for the node's own worker.

@@ -23,13 +23,17 @@ use fencepost::shell::load::OpenPlan;
 use fencepost::shell::messages::{FromWorker, ToShard, WorkerLink};
 use fencepost::shell::shard_actor::{ShardActor, ShardParts};
 use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
-use fencepost_core::ids::{Generation, OfferId, ShardMap, WorkerId};
-use fencepost_core::job::{AttemptResult, Job, Verdict};
+use fencepost_core::ids::{Generation, OfferId, ShardMap, Token, WorkerId};
+use fencepost_core::job::{AttemptResult, Delivery, EffectProof, Job, Outcome, Verdict};
 use fencepost_core::level::{self, Level};
 use fencepost_core::limits::WORKER_LINKS_MAX;
+use fencepost_core::row::{Row, RowKey};
 use fencepost_core::scheduler_shard::io::FireNote;
 use fencepost_core::target::Target;
 use fencepost_core::worker::io::WorkerInput;
+use fencepost_storage::codec::decode_row;
+use fencepost_storage::keys::key_bytes;
+use fencepost_storage::store::Store as _;
 use std::sync::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -164,16 +168,35 @@ impl Owner {
     }
 
     async fn create(&self, number: u8) -> JobId {
+        self.create_as(number, Delivery::AtLeastOnce).await
+    }
+
+    async fn create_as(&self, number: u8, delivery: Delivery) -> JobId {
         let id = JobId::fresh(Slot::of(&[&[number]]), [number; 14]);
         let mut made = item(id, "noop");
-        Arc::make_mut(&mut made.spec).target = Target::Remote(name("resize"));
-        let shard = ShardMap::new(SHARDS).unwrap().shard_of(id.slot());
+        let spec = Arc::make_mut(&mut made.spec);
+        (spec.target, spec.delivery) = (Target::Remote(name("resize")), delivery);
         let (tell, told) = oneshot::channel();
         let asked = ShardRequest::CreateJobs(vec![made]);
-        let shard = &self.shards[usize::from(shard.0)];
+        let shard = self.shard_of(id);
         shard.send(ToShard::Client(Box::new(asked), tell)).await.unwrap();
         told.await.unwrap().unwrap();
         id
+    }
+
+    fn shard_of(&self, id: JobId) -> &Addr<ShardActor> {
+        let shard = ShardMap::new(SHARDS).unwrap().shard_of(id.slot());
+        &self.shards[usize::from(shard.0)]
+    }
+
+    /// As it is stored.
+    async fn job(&self, world: &World, id: JobId) -> Job {
+        let key = key_bytes(&RowKey::Job(id));
+        let found = world.store.get(vec![key.clone()]).await.unwrap().remove(0);
+        match decode_row(&key, &found.unwrap()).unwrap() {
+            Row::Job(job) => *job,
+            other => panic!("no job: {other:?}"),
+        }
     }
 }
 
@@ -210,7 +233,7 @@ impl Counter {
             lease: Span::from_secs(30),
             heartbeat: Span::from_secs(1),
         }));
-        orders.ask(desk.was_begun());
+        orders.give_back_by(desk.for_the_gone());
         Counter { desk, owners, router }
     }
 
@@ -286,6 +309,82 @@ fn f18_a_claim_takes_jobs_of_another_nodes_shards_and_its_attempts_follow_them()
     });
 }
 
+/// The owner ends an attempt that its worker is still at.
+#[test]
+fn f18_nothing_is_said_for_a_worker_whose_lease_is_lost_and_its_own_word_still_settles() {
+    run(async {
+        let world = cell().await;
+        let owner = Owner::start(&world, "a").await;
+        owner.host(&world, true).await;
+        let counter = Counter::new(&world);
+        counter.owners.learn_board(&owner.holds(1));
+        let id = owner.create_as(1, Delivery::AtMostOnce).await;
+        let handed = counter.claim_all(1).await.remove(0);
+        let unproven = Outcome {
+            verdict: Verdict::TimedOut {
+                effect: EffectProof::Unproven,
+            },
+            error: Some("ended by its owner".into()),
+            output: Arc::from([]),
+        };
+        let items = vec![(id, handed.context.token, unproven)];
+        let stranger = WorkerId::of_start(name("x"), 9 << 40);
+        let said = ToShard::Worker(stranger, Arc::new(|_| true), FromWorker::Outcomes { items });
+        owner.shard_of(id).send(said).await.unwrap();
+        // Until its heartbeat is answered.
+        let grant = [(handed.grant.clone(), None)];
+        while counter.desk.beat(&name("py"), &grant)[0].left.is_some() || counter.desk.open_claims() > 0 {
+            world.settle().await;
+        }
+        let job = owner.job(&world, id).await;
+        assert_eq!(job.state, JobState::Uncertain);
+        assert_eq!(job.attempts[0].error.as_deref(), Some("ended by its owner"));
+        counter.report(&handed).await;
+        assert_eq!(owner.job(&world, id).await.state, JobState::Succeeded);
+    });
+}
+
+/// The first hand-back finds the shard shut.
+#[test]
+fn f14_what_nobody_began_of_a_claim_that_is_gone_goes_back_until_its_owner_has_heard_it() {
+    run(async {
+        let world = cell().await;
+        let owner = Owner::start(&world, "a").await;
+        owner.host(&world, true).await;
+        let id = owner.create(1).await;
+        let granted: Arc<Mutex<Vec<(JobId, Token)>>> = Arc::default();
+        let heard = granted.clone();
+        let link: WorkerLink = Arc::new(move |input| {
+            if let WorkerInput::Granted { grants, .. } = input {
+                let keys = grants.iter().map(|grant| (grant.job.id, grant.token));
+                heard.lock().unwrap().extend(keys);
+            }
+            true
+        });
+        let gone = WorkerId::of_start(name("w"), 5 << 40).beside(77);
+        let asks = ToShard::Worker(gone, link, offer("default"));
+        owner.shard_of(id).send(asks).await.unwrap();
+        while granted.lock().unwrap().is_empty() {
+            world.settle().await;
+        }
+        owner.host(&world, false).await;
+        let counter = Counter::new(&world);
+        counter.owners.learn_board(&owner.holds(1));
+        assert!(counter.desk.give_back(granted.lock().unwrap().clone()));
+        while owner.reports.link_count() == 0 {
+            world.settle().await;
+        }
+        owner.host(&world, true).await;
+        let handed = counter.claim_all(1).await.remove(0);
+        assert_eq!((handed.context.job, handed.context.attempt), (id, 2));
+        let is_begun = vec![(id, handed.context.token)];
+        assert!(!counter.desk.give_back(is_begun), "what was handed out never is");
+        counter.report(&handed).await;
+        let job = owner.job(&world, id).await;
+        assert_eq!((job.state, job.charged, job.refunded), (JobState::Succeeded, 1, 1));
+    });
+}
+
 /// The cell was raised while its node was away from it.
 #[test]
 fn f26_an_owner_hears_of_a_raise_by_opening_and_answers_what_the_one_before_carried_out() {
@@ -312,6 +411,7 @@ fn offer(queue: &str) -> FromWorker {
         queues: vec![name(queue).remote_line()],
         waits: false,
         apart: 0,
+        commands: true,
     }
 }
 

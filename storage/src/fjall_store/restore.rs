@@ -362,7 +362,7 @@ fn park(mut job: Job, map: ShardMap, now: StoreTime, writes: &mut Vec<RawWrite>)
     };
     match &job.place {
         Place::Wait { at, .. } => delete(RowKey::Wait(shard, *at, job.id)),
-        Place::Ready { order } => delete(RowKey::Ready(ReadyRow::of(shard, &job, *order))),
+        Place::Ready { order } => ReadyRow::each_of(shard, &job, *order).for_each(|row| delete(RowKey::Ready(row))),
         Place::Leased | Place::Parked | Place::DeadLetter { .. } | Place::None => {}
     }
     delete(RowKey::Leased(job.id));

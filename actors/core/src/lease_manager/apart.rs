@@ -5,11 +5,12 @@
 //! than `APART_JOBS_MAX` or `APART_BYTES_MAX` (what is too much runs among the others). Next: `grants.rs`.
 
 use super::io::Suspect;
+use super::lines::Lines;
 use super::waiting::WaitKey;
 use super::window::cost_of;
 use crate::job::{AttemptRecord, AttemptResult, Job};
+use crate::level::NEWEST;
 use crate::limits::{APART_BYTES_MAX, APART_JOBS_MAX};
-use crate::name::Name;
 use crate::time::{Span, StoreTime};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,25 +58,23 @@ impl Apart {
         true
     }
 
-    /// Takes out the first of these lines (all queues, if empty) if it lost at most so many workers. None goes before
-    /// it: what starts meanwhile would run beside it.
-    pub(super) fn take(&mut self, only: &BTreeSet<Name>, lost_max: u32) -> Option<(WaitKey, Arc<Job>)> {
-        let (_, key) = self.first(only).filter(|(suspect, _)| suspect.lost <= lost_max)?;
+    /// Takes out the first of these lines if it lost at most so many workers. None goes before it: what starts
+    /// meanwhile would run beside it.
+    pub(super) fn take(&mut self, asked: &Lines, lost_max: u32) -> Option<(WaitKey, Arc<Job>)> {
+        let (_, key) = self.first(asked).filter(|(suspect, _)| suspect.lost <= lost_max)?;
         self.remove(&key).map(|job| (key, job))
     }
 
-    /// The first of these lines (all queues, if empty).
-    pub(super) fn worst(&self, only: &BTreeSet<Name>) -> Option<Suspect> {
-        self.first(only).map(|(suspect, _)| suspect)
+    /// The first of these lines.
+    pub(super) fn worst(&self, asked: &Lines) -> Option<Suspect> {
+        self.first(asked).map(|(suspect, _)| suspect)
     }
 
-    fn first(&self, only: &BTreeSet<Name>) -> Option<(Suspect, WaitKey)> {
+    /// By their own lines, for they stand in none here.
+    fn first(&self, asked: &Lines) -> Option<(Suspect, WaitKey)> {
         let fits = |key: &WaitKey| {
-            let line = self.jobs.get(key).map(|job| job.spec.line());
-            line.is_some_and(|line| match only.is_empty() {
-                true => !line.is_remote_line(),
-                false => only.contains(&line),
-            })
+            let job = self.jobs.get(key);
+            job.is_some_and(|job| asked.takes(&job.spec.line_at(NEWEST)))
         };
         self.line
             .iter()

@@ -28,7 +28,7 @@ impl LeaseManager {
             Known::Forgotten => Vec::new(),
         };
         let more = self.more_for(&asked);
-        let apart = self.apart.worst(&asked.only).filter(|_| !self.holds_back);
+        let apart = self.apart.worst(&asked.lines).filter(|_| !self.holds_back);
         let may_grant_later = self.holds_back || self.has_lease_room();
         let keep = waits && is_new && grants.is_empty() && asked.slots > 0 && may_grant_later;
         let (offer, received_at) = (asked.offer, asked.received_at);
@@ -48,7 +48,7 @@ impl LeaseManager {
     /// Whether its worker has reason to ask again at once. One that has not is owed a hint when something becomes
     /// ready, also if it got all that it asked for.
     pub(super) fn more_for(&mut self, asked: &Asked) -> bool {
-        let more = !self.holds_back && self.ready.has_more(&asked.only);
+        let more = !self.holds_back && self.ready.has_more(&asked.lines);
         self.hungry |= !more;
         more
     }
@@ -62,10 +62,14 @@ impl LeaseManager {
         }
         let mut vain_turns = 0;
         while grants.len() < slots && vain_turns < READY_LOADS_MAX && self.has_lease_room() {
-            let Some(queue) = self.ready.next_line(&asked.only) else {
+            let Some(queue) = self.ready.next_line(&asked.lines) else {
                 break;
             };
             match self.ready.take_turn(&queue) {
+                Turn::Job(class, key, entry) if self.stands_elsewhere(class, &entry.job) => {
+                    self.move_line((class, key, entry), out);
+                    vain_turns += 1;
+                }
                 Turn::Job(class, key, entry) => grants.extend(self.grant(now, worker, (class, key, entry), out)),
                 Turn::Load(class) => {
                     self.order_ready_page(class, out);
@@ -102,7 +106,7 @@ impl LeaseManager {
     }
 
     fn grant_apart(&mut self, now: Now, worker: &WorkerId, asked: &Asked, out: &mut Orders) -> Option<Grant> {
-        let (key, job) = self.apart.take(&asked.only, asked.apart)?;
+        let (key, job) = self.apart.take(&asked.lines, asked.apart)?;
         self.delete_wait_row(key, out);
         self.give(now, worker, job, key.0, out)
     }

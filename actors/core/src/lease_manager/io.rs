@@ -75,6 +75,8 @@ pub enum LeaseInput {
         slots: u32,
         /// Only these queues; empty means all.
         queues: Vec<Name>,
+        /// Whether it runs commands; without it is granted none.
+        commands: bool,
         /// If there is nothing now: keep it for what becomes ready, and answer then.
         waits: bool,
         /// The worst of the jobs whose worker was lost before may be among the grants if it lost at most so

@@ -3,7 +3,7 @@
 //! Owns: the load orders. Must never: trust a page that does not join on, or a row that left the range
 //! meanwhile. Next: `window.rs`.
 
-use super::places::{Lies, class_of};
+use super::places::Lies;
 use super::ready::{self, ClassId, ClassName, ReadyEntry, ReadyKey};
 use super::waiting::{WaitEntry, WaitKey};
 use super::window::{Beyond, cost_of};
@@ -76,7 +76,7 @@ impl LeaseManager {
         }
         self.ready.line_up(class);
         self.fresh = true;
-        self.settle_ready_windows(out);
+        self.settle_ready_windows(Some(class), out);
     }
 
     fn join_ready(&mut self, class: ClassId, name: &ClassName, row: &ReadyRow, job: Job, out: &mut Orders) {
@@ -85,7 +85,8 @@ impl LeaseManager {
         if window.is_gone(&key) || window.contains(&key) || self.leases.get(row.id).is_some() {
             return;
         }
-        let fits = class_of(&job) == *name && job.spec.priority == row.priority;
+        let stands = job.spec.lines().any(|line| line == name.0) && job.spec.tenant == name.1;
+        let fits = stands && job.spec.priority == row.priority;
         if let Some(reason) = reject(&job, row.id, fits) {
             out.effect(LeaseEffect::JobRejected { id: row.id, reason });
             return;

@@ -22,6 +22,7 @@ mod heartbeat;
 pub mod io;
 mod item;
 mod leases;
+mod lines;
 mod loads;
 mod mark;
 mod outcomes;
@@ -40,6 +41,7 @@ pub use sweep::sweep_keys;
 
 use crate::ids::{JobId, Token};
 use crate::job::Job;
+use crate::level::{self, Level};
 use crate::limits::{PROMOTE_PER_STEP_MAX, READY_LOADS_MAX, REAP_PER_STEP_MAX};
 use crate::machine::{Out, Wake};
 use crate::row::{LeasedRow, MarkRange, MarkRow, RowKey};
@@ -49,6 +51,7 @@ use apart::Apart;
 use elapsed::Elapsed;
 use io::{LeaseEffect, LeaseInput, LeaseOpened};
 use leases::LeaseTable;
+use lines::Lines;
 use places::Lies;
 use ready::{ClassId, ReadyKey, ReadyRange};
 use recent::RecentTokens;
@@ -82,6 +85,8 @@ pub struct LeaseManager {
     sweep: Sweep,
     /// Of the newest token of this epoch.
     sequence: u64,
+    /// The cell's.
+    level: Level,
     /// Since the last hint some offer got less than it asked for, or was told that nothing is left.
     hungry: bool,
     /// Something became ready in this step.
@@ -110,6 +115,7 @@ impl LeaseManager {
             recent: RecentTokens::default(),
             sweep: Sweep::new(now.mono),
             sequence: 0,
+            level: level::FIRST,
             hungry: true,
             fresh: false,
             doubt: now.doubt,
@@ -143,6 +149,11 @@ impl LeaseManager {
     pub fn set_holds_back(&mut self, holds_back: bool) {
         self.fresh |= self.holds_back && !holds_back;
         self.holds_back = holds_back;
+    }
+
+    /// The cell's level, from the next step on; the oldest until then.
+    pub fn set_level(&mut self, level: Level) {
+        self.level = level;
     }
 
     /// How long keys of jobs that end from the next step on are kept.
@@ -185,13 +196,14 @@ impl LeaseManager {
                 offer,
                 slots,
                 queues,
+                commands,
                 waits,
                 apart,
             } => {
                 let asked = Asked {
                     offer,
                     slots,
-                    only: queues.into_iter().collect(),
+                    lines: Lines::of(queues, commands),
                     apart,
                     received_at: now.mono,
                 };

@@ -16,6 +16,9 @@ use crate::row::{AttemptsRow, LeasedRow, Row, RowKey};
 use crate::time::{Now, Span};
 use std::sync::Arc;
 
+/// Between what was known of an attempt and what its worker said later.
+const CAME_BACK: &str = "; it came back later and reported ";
+
 impl LeaseManager {
     /// A worker reports outcomes.
     pub(super) fn on_outcomes(&mut self, now: Now, worker: WorkerId, items: Vec<AttemptOutcome>, out: &mut Orders) {
@@ -105,8 +108,8 @@ impl LeaseManager {
         job
     }
 
-    /// An outcome of an attempt that is not current: recorded before, evidence, or what settles an
-    /// uncertain job.
+    /// An outcome of an attempt that is not current: the one that is recorded, evidence, or what settles an
+    /// uncertain job. Evidence is also what a worker says of an attempt that ended without its word, by silence.
     fn on_late_outcome(&mut self, now: Now, item: AttemptOutcome, out: &mut Orders) -> Recorded {
         let Some(job) = item.job.map(|fetched| newest_row(fetched, out)) else {
             return self.recent.get(item.token).unwrap_or(Recorded::Stale);
@@ -118,7 +121,7 @@ impl LeaseManager {
         if job.state == JobState::Uncertain && newest {
             return self.settle_by_outcome(now, *job, item.outcome, out);
         }
-        if record.result != AttemptResult::WorkerLost {
+        if is_said_again(record, &item.outcome) {
             return Recorded::Recorded;
         }
         self.keep_evidence(*job, item.token, item.outcome.verdict, out);
@@ -144,20 +147,15 @@ impl LeaseManager {
         Recorded::Recorded
     }
 
-    /// Notes once, in the attempt's record, what a reaped attempt said when it came back.
+    /// Notes once, in the attempt's record, what its worker said when it came back.
     fn keep_evidence(&mut self, mut job: Job, token: Token, verdict: Verdict, out: &mut Orders) {
         let Some(record) = job.attempts.iter_mut().rfind(|record| record.token == token) else {
             return;
         };
-        if record.error.as_deref() != Some(decide::WORKER_LOST) {
+        let Some(noted) = with_evidence(record, verdict) else {
             return;
-        }
-        record.error = Some(Arc::from(match verdict {
-            Verdict::Succeeded => "worker lost; it came back later and reported success",
-            Verdict::Failed { .. } => "worker lost; it came back later and reported a failure",
-            Verdict::TimedOut { .. } => "worker lost; it came back later and reported a time-out",
-            Verdict::Cancelled { .. } => "worker lost; it came back later and reported that it had stopped",
-        }));
+        };
+        record.error = Some(noted);
         job.version += 1;
         put_job(&job, out);
         self.refresh(Arc::new(job));
@@ -181,12 +179,11 @@ impl LeaseManager {
     }
 
     fn refresh_ready(&mut self, order: crate::time::StoreTime, job: Arc<Job>) {
-        let Some(class) = self.ready.find(&super::places::class_of(&job)) else {
-            return;
-        };
         let key = (job.spec.priority, order, job.id);
-        if let Some(entry) = self.ready.class_mut(class).window.get_mut(&key) {
-            entry.job = job;
+        for class in self.classes_of(&job) {
+            if let Some(entry) = self.ready.class_mut(class).window.get_mut(&key) {
+                entry.job = job.clone();
+            }
         }
     }
 
@@ -314,15 +311,44 @@ fn spill_records(job: &mut Job, out: &mut Orders) {
     out.put(Row::Attempts(Box::new(row)));
 }
 
-fn bounded_error(error: Arc<str>) -> Arc<str> {
-    if error.len() <= ERROR_BYTES_MAX {
-        return error;
+/// Whether it is what is recorded of the attempt, and no other word about it.
+fn is_said_again(record: &AttemptRecord, outcome: &Outcome) -> bool {
+    let error = outcome.error.as_deref().map(|error| cut(error, ERROR_BYTES_MAX));
+    let known = record.error.as_deref().map(|error| match error.split_once(CAME_BACK) {
+        Some((known, _)) => known,
+        None => error,
+    });
+    record.result == decide::result_of(outcome.verdict) && known == error
+}
+
+/// The record's error with what was said later; nothing if something is noted, or nothing was missing.
+fn with_evidence(record: &AttemptRecord, verdict: Verdict) -> Option<Arc<str>> {
+    let error = record.error.as_deref()?;
+    if error.contains(CAME_BACK) {
+        return None;
     }
-    let end = (0..=ERROR_BYTES_MAX)
-        .rev()
-        .find(|at| error.is_char_boundary(*at))
-        .unwrap_or(0);
-    Arc::from(error.get(..end).unwrap_or(""))
+    let said = match verdict {
+        Verdict::Succeeded => "success",
+        Verdict::Failed { .. } => "a failure",
+        Verdict::TimedOut { .. } => "a time-out",
+        Verdict::Cancelled { .. } => "that it had stopped",
+    };
+    let known = cut(error, ERROR_BYTES_MAX - CAME_BACK.len() - said.len());
+    Some(Arc::from(format!("{known}{CAME_BACK}{said}")))
+}
+
+fn bounded_error(error: Arc<str>) -> Arc<str> {
+    match error.len() <= ERROR_BYTES_MAX {
+        true => error,
+        false => Arc::from(cut(&error, ERROR_BYTES_MAX)),
+    }
+}
+
+/// The longest beginning of so many bytes that ends at a character.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    let most = bytes_max.min(text.len());
+    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.get(..end).unwrap_or("")
 }
 
 fn bounded_output(output: Arc<[u8]>) -> Arc<[u8]> {

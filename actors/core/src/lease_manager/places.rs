@@ -28,7 +28,7 @@ pub(super) enum Lies {
 impl LeaseManager {
     /// A job may be granted from now on.
     pub(super) fn enter_ready(&mut self, job: Arc<Job>, order: StoreTime, lies: Lies, out: &mut Orders) {
-        let name = class_of(&job);
+        let name = (job.spec.line_at(self.level), job.spec.tenant.clone());
         let class = self.class_for(&name, out);
         let key = (job.spec.priority, order, job.id);
         let cost = cost_of(&job);
@@ -39,12 +39,12 @@ impl LeaseManager {
             (Lies::Waiting(_) | Lies::Ready, true) => {}
         }
         self.fresh = true;
-        self.settle_ready_windows(out);
+        self.settle_ready_windows(None, out);
     }
 
     /// Pushes out of the ready windows what is too much; rows that only lay there in memory follow.
-    pub(super) fn settle_ready_windows(&mut self, out: &mut Orders) {
-        for (class, key, entry) in self.ready.evict() {
+    pub(super) fn settle_ready_windows(&mut self, spared: Option<ClassId>, out: &mut Orders) {
+        for (class, key, entry) in self.ready.evict(spared) {
             self.lay_in_ready(class, key, entry.lies, out);
         }
     }
@@ -106,11 +106,8 @@ impl LeaseManager {
             Place::Wait { at, .. } => {
                 let key = (at, job.id);
                 let (known, lent) = (self.waits.knows(&key), self.waits.is_lent(&key));
-                if lent
-                    && self.apart.remove(&key).is_none()
-                    && let Some(class) = self.ready.find(&class_of(job))
-                {
-                    self.ready.remove(class, &(job.spec.priority, at, job.id));
+                if lent && self.apart.remove(&key).is_none() {
+                    self.take_ready(job, at);
                 }
                 if !known {
                     // Beyond the wait window, or moved to the ready range: only one of them exists.
@@ -144,14 +141,46 @@ impl LeaseManager {
     }
 
     fn delete_ready(&mut self, job: &Job, order: StoreTime, out: &mut Orders) {
-        let Some(class) = self.ready.find(&class_of(job)) else {
-            return;
-        };
         let key = (job.spec.priority, order, job.id);
-        let entry = self.ready.remove(class, &key);
-        if entry.is_none_or(|entry| entry.lies != Lies::Nowhere) {
-            self.delete_ready_row(class, key, out);
+        match self.take_ready(job, order) {
+            Some((_, entry)) if entry.lies == Lies::Nowhere => {}
+            Some((class, _)) => self.delete_ready_row(class, key, out),
+            // Beyond a window; its row lies in one of them.
+            None => {
+                for class in self.classes_of(job) {
+                    self.delete_ready_row(class, key, out);
+                }
+            }
         }
+    }
+
+    /// Takes a job out of memory, in whichever line it stands.
+    fn take_ready(&mut self, job: &Job, order: StoreTime) -> Option<(ClassId, ReadyEntry)> {
+        let key = (job.spec.priority, order, job.id);
+        let mut taken = None;
+        for class in self.classes_of(job) {
+            let entry = self.ready.remove(class, &key);
+            taken = taken.or(entry.map(|entry| (class, entry)));
+        }
+        taken
+    }
+
+    /// The classes in which a job may be found.
+    pub(super) fn classes_of(&self, job: &Job) -> Vec<ClassId> {
+        let names = job.spec.lines().map(|line| (line, job.spec.tenant.clone()));
+        names.filter_map(|name| self.ready.find(&name)).collect()
+    }
+
+    /// Whether it has a line of its own by now and stands in another: who asks for that one may not run it.
+    pub(super) fn stands_elsewhere(&self, class: ClassId, job: &Job) -> bool {
+        self.level.has_command_lines() && job.spec.is_command() && !self.ready.class(class).name.0.is_command_line()
+    }
+
+    /// A ready job that was taken out of memory goes to its own line, to the same place.
+    pub(super) fn move_line(&mut self, (class, key, entry): (ClassId, ReadyKey, ReadyEntry), out: &mut Orders) {
+        self.delete_taken(class, key, entry.lies, out);
+        self.order_ready_page(class, out);
+        self.enter_ready(entry.job, key.1, Lies::Nowhere, out);
     }
 
     /// Sees to it that the place row lies in the ready range.
@@ -275,9 +304,4 @@ pub(super) fn move_job(job: &mut Job, from: JobState, to: JobState) {
     assert!(from.may_become(to), "a job does not move from {from:?} to {to:?}");
     job.state = to;
     job.version += 1;
-}
-
-/// The class of a job.
-pub(super) fn class_of(job: &Job) -> ClassName {
-    (job.spec.line(), job.spec.tenant.clone())
 }

@@ -4,6 +4,7 @@
 //! more than `READY_WINDOW_BYTES`, or decide what becomes of a job. A job may be here while its row
 //! still lies in the wait range: that saves moving a row that is granted soon. Next: `places.rs`.
 
+use super::lines::Lines;
 use super::mark::Mark;
 use super::places::Lies;
 use super::window::{Beyond, Costly, Window};
@@ -13,8 +14,7 @@ use crate::limits::{READY_LOADS_MAX, READY_WINDOW_BYTES, READY_WINDOW_JOBS, SCAN
 use crate::name::Name;
 use crate::row::ReadyRow;
 use crate::time::StoreTime;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Bound;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Queue and tenant.
@@ -182,20 +182,25 @@ impl ReadyRange {
     }
 
     /// The class whose window costs most gives up half of it, when all together cost too much:
-    /// halving keeps the search for it rare. Answers what was pushed out.
-    pub(super) fn evict(&mut self) -> Vec<(ClassId, ReadyKey, ReadyEntry)> {
+    /// halving keeps the search for it rare. The first job of one that was asked for just now is spared while there are
+    /// others, or what nobody asks for would keep it out for ever. Answers what was pushed out.
+    pub(super) fn evict(&mut self, spared: Option<ClassId>) -> Vec<(ClassId, ReadyKey, ReadyEntry)> {
         let mut evicted = Vec::new();
         while self.cost > READY_WINDOW_BYTES {
             let heaviest = self
                 .classes
                 .iter()
-                .max_by_key(|(_, class)| class.window.cost())
+                .max_by_key(|(id, class)| match spared == Some(**id) && class.window.len() == 1 {
+                    true => 1,
+                    false => class.window.cost(),
+                })
                 .map(|(id, _)| *id);
             let Some(id) = heaviest else { break };
             let class = self.class_mut(id);
             let keep = class.window.cost() / 2;
             let before = class.window.cost();
-            while class.window.cost() > keep {
+            let fewest = usize::from(spared == Some(id) && class.window.len() > 1);
+            while class.window.cost() > keep && class.window.len() > fewest {
                 let Some((key, entry)) = class.window.evict_last() else {
                     break;
                 };
@@ -207,32 +212,13 @@ impl ReadyRange {
         evicted
     }
 
-    /// The next queue in turn after the last one served, among `only` (all but remote ones, if empty).
-    pub(super) fn next_line(&mut self, only: &BTreeSet<Name>) -> Option<Name> {
-        let is_remote = only.first().is_some_and(Name::is_remote_line);
-        let turn = match is_remote {
+    /// The next line in turn after the last one served, among those asked for.
+    pub(super) fn next_line(&mut self, asked: &Lines) -> Option<Name> {
+        let turn = match asked.are_remote() {
             true => &mut self.remote_turn,
             false => &mut self.turn,
         };
-        let after = match &*turn {
-            Some(name) => Bound::Excluded(name.clone()),
-            None => Bound::Unbounded,
-        };
-        let next = if only.is_empty() {
-            let remote = Name::first_remote_line();
-            let rest = match &after {
-                Bound::Excluded(name) if *name >= remote => None,
-                _ => self.lines.range((after, Bound::Excluded(remote.clone()))).next(),
-            };
-            rest.or_else(|| self.lines.range(..remote).next())
-                .map(|(name, _)| name.clone())
-        } else {
-            let rest = only
-                .range((after, Bound::Unbounded))
-                .find(|name| self.lines.contains_key(*name));
-            rest.or_else(|| only.iter().find(|name| self.lines.contains_key(*name)))
-                .cloned()
-        };
+        let next = asked.next_after(turn.as_ref(), &self.lines);
         if let Some(name) = &next {
             *turn = Some(name.clone());
         }
@@ -280,12 +266,9 @@ impl ReadyRange {
         !self.lines.is_empty()
     }
 
-    /// Whether any of these lines (all queues, if empty) has something in it.
-    pub(super) fn has_more(&self, only: &BTreeSet<Name>) -> bool {
-        if only.is_empty() {
-            return self.lines.range(..Name::first_remote_line()).next().is_some();
-        }
-        only.iter().any(|name| self.lines.contains_key(name))
+    /// Whether any of these lines has something in it.
+    pub(super) fn has_more(&self, asked: &Lines) -> bool {
+        asked.are_among(&self.lines)
     }
 
     /// The rows of the next page, if this class has so few jobs left that it should be fetched.

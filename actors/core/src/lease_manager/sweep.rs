@@ -6,7 +6,7 @@
 use super::create::retention_over;
 use super::io::{LeaseEffect, SweptJob};
 use super::loads::reject;
-use super::places::{Lies, class_of, put_job};
+use super::places::{Lies, put_job};
 use super::ready::{ReadyEntry, ReadyKey};
 use super::waiting::WaitEntry;
 use super::window::cost_of;
@@ -83,7 +83,7 @@ pub fn sweep_keys(shard: ShardId, job: &Job) -> Vec<RowKey> {
     };
     if let Some(at) = order {
         keys.push(RowKey::Wait(shard, at, job.id));
-        keys.push(RowKey::Ready(ReadyRow::of(shard, job, at)));
+        keys.extend(ReadyRow::each_of(shard, job, at).map(RowKey::Ready));
     }
     if let Origin::Request { key: Some(key) } = &job.origin {
         let tenant = &job.spec.tenant;
@@ -241,11 +241,12 @@ impl LeaseManager {
 
     fn find_ready(&mut self, job: Job, row: &ReadyRow, out: &mut Orders) -> Option<(JobId, &'static str)> {
         let key: ReadyKey = (row.priority, row.order, job.id);
-        let class = match self.ready.find(&class_of(&job)) {
+        let name = (row.queue.clone(), row.tenant.clone());
+        let class = match self.ready.find(&name) {
             Some(class) if self.ready.class(class).window.contains(&key) => return None,
             Some(class) if !self.ready.class(class).window.admits(&key) => return None,
             Some(class) => class,
-            None => self.class_for(&class_of(&job), out),
+            None => self.class_for(&name, out),
         };
         let id = job.id;
         let entry = ReadyEntry {
@@ -255,7 +256,7 @@ impl LeaseManager {
         };
         self.ready.insert(class, key, entry);
         self.fresh = true;
-        self.settle_ready_windows(out);
+        self.settle_ready_windows(None, out);
         Some((id, "a ready job was missing in memory"))
     }
 

@@ -6,12 +6,12 @@
 //! sending, the wait included (F13). Next: `grants.rs`.
 
 use super::io::LeaseEffect;
+use super::lines::Lines;
 use super::{LeaseManager, Orders};
 use crate::ids::{OfferId, WorkerId};
 use crate::limits::{OFFER_KEPT_MS, WORKERS_REMEMBERED_MAX};
-use crate::name::Name;
 use crate::time::{Monotonic, Now, Span};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// What a worker asked for.
@@ -19,8 +19,7 @@ use std::ops::Bound;
 pub(super) struct Asked {
     pub(super) offer: OfferId,
     pub(super) slots: u32,
-    /// Only these queues; empty means all.
-    pub(super) only: BTreeSet<Name>,
+    pub(super) lines: Lines,
     /// The worst of the jobs that run apart may be among the grants if it lost at most so many workers; 0 in an
     /// offer that waits.
     pub(super) apart: u32,
@@ -94,7 +93,7 @@ impl LeaseManager {
                 continue;
             }
             let more = self.more_for(&asked);
-            let apart = self.apart.worst(&asked.only);
+            let apart = self.apart.worst(&asked.lines);
             out.effect(LeaseEffect::SendGrants {
                 worker,
                 offer: asked.offer,

@@ -12,8 +12,12 @@ use crate::time::Span;
 pub struct WorkerConfig {
     /// Attempts that run at once.
     pub slots: u32,
+    /// Whether it asks for work at all. One that does not says what others did (`CameLate`, `NeverBegun`).
+    pub takes_work: bool,
     /// Only these queues; empty means all.
     pub queues: Vec<Name>,
+    /// Whether it runs commands: what it does not run it is not to be granted.
+    pub commands: bool,
     /// The cell's shards; the worker asks each.
     pub shards: ShardMap,
     /// Subtracted from each lease.
@@ -35,7 +39,9 @@ impl WorkerConfig {
     pub fn new(slots: u32, shards: ShardMap) -> WorkerConfig {
         WorkerConfig {
             slots: slots.clamp(1, limits::WORKER_SLOTS_MAX),
+            takes_work: true,
             queues: Vec::new(),
+            commands: true,
             shards,
             lease_margin: Span::from_millis(limits::LEASE_MARGIN_MS),
             heartbeat: Span::from_millis(limits::HEARTBEAT_MS),

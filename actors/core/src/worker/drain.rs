@@ -25,6 +25,10 @@ pub(super) enum Stage {
 
 impl WorkerMachine {
     pub(super) fn on_drain(&mut self, now: Monotonic, effects: &mut Vec<WorkerEffect>) {
+        if self.stage == Stage::Drained && !self.config.takes_work {
+            // It was told so when there was nothing yet.
+            self.stage = Stage::Draining;
+        }
         if self.stage >= Stage::Draining {
             return;
         }
@@ -38,10 +42,10 @@ impl WorkerMachine {
     }
 
     pub(super) fn on_drain_expired(&mut self, now: Monotonic, effects: &mut Vec<WorkerEffect>) {
-        self.on_drain(now, effects);
         if self.stage >= Stage::Stopping {
             return;
         }
+        self.on_drain(now, effects);
         self.stage = Stage::Stopping;
         for shard in self.config.shards.shards() {
             self.give_up_offer(shard);

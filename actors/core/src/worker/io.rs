@@ -68,8 +68,20 @@ pub enum WorkerInput {
         /// Which, and what came out.
         items: Vec<(JobId, Token, Outcome)>,
     },
-    /// Runs that did nothing and never will: whoever was to carry them out has not begun them.
+    /// Runs that did nothing and never will: whoever was to carry them out has not begun them. Of one whose lease is
+    /// over nothing is said, whatever it did.
     NotStarted {
+        /// Which.
+        items: Vec<(JobId, Token)>,
+    },
+    /// What came of attempts that have ended for this node: to be told until an owner has answered, and nothing is
+    /// held for it (F18).
+    CameLate {
+        /// Which, and what came out.
+        items: Vec<(JobId, Token, Outcome)>,
+    },
+    /// Attempts of workers that are gone, which nobody has begun and nobody will: they go back (F14).
+    NeverBegun {
         /// Which.
         items: Vec<(JobId, Token)>,
     },
@@ -114,6 +126,8 @@ pub enum WorkerEffect {
         slots: u32,
         /// Only these queues; empty means all.
         queues: Vec<Name>,
+        /// Whether commands may be among the grants.
+        commands: bool,
         /// To be kept while there is nothing, and answered then.
         waits: bool,
         /// The worst of the jobs whose worker was lost before may be among the grants if it lost at most so

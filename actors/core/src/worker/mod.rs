@@ -4,13 +4,14 @@
 //! attempt that it has handed back (or the other way round). One step costs what its message and
 //! the due timers cost, not what is held. Next: `io.rs`, then `offers.rs` (asking for work),
 //! `grants.rs` (taking it), `leases.rs` (keeping it), `outcomes.rs` (reporting), `here.rs` (an owner that is
-//! reached again), `drain.rs`.
+//! reached again), `elsewhere.rs` (words of others), `drain.rs`.
 
 mod apart;
 mod book;
 mod check;
 mod config;
 mod drain;
+mod elsewhere;
 mod grants;
 mod here;
 pub mod io;
@@ -60,11 +61,15 @@ pub struct WorkerMachine {
 }
 
 impl WorkerMachine {
-    /// An idle worker; its first step asks every shard.
+    /// An idle worker; if it takes work, its first step asks every shard.
     pub fn new(config: WorkerConfig) -> WorkerMachine {
         assert!(config.slots > 0, "a worker has at least one slot");
         let mut timers = Timers::default();
         timers.arm(Monotonic(0), Timer::Sweep);
+        let stage = match config.takes_work {
+            true => Stage::Working,
+            false => Stage::Draining,
+        };
         WorkerMachine {
             books: config.shards.shards().map(|_| ShardBook::default()).collect(),
             config,
@@ -76,7 +81,7 @@ impl WorkerMachine {
             used: 0,
             promised: 0,
             unrecorded: 0,
-            stage: Stage::Working,
+            stage,
             holds_back: false,
             apart: Apart::default(),
         }
@@ -117,6 +122,8 @@ impl WorkerMachine {
             WorkerInput::Begun { id, token } => self.on_begun(now, (id, token), effects),
             WorkerInput::AttemptsFinished { items } => self.on_finished(now, items, effects),
             WorkerInput::NotStarted { items } => self.on_not_started(now, items, effects),
+            WorkerInput::CameLate { items } => self.on_came_late(now, items, effects),
+            WorkerInput::NeverBegun { items } => self.on_never_begun(now, items, effects),
             WorkerInput::Recorded { from, items } => self.on_recorded(now, from, &items, effects),
             WorkerInput::Reconcile { from, items } => self.on_reconcile(now, from, &items, effects),
             WorkerInput::ShardAway(shard) => self.on_shard_away(now, shard),

@@ -142,6 +142,7 @@ impl WorkerMachine {
             offer: id,
             slots,
             queues,
+            commands: self.config.commands,
             waits,
             apart,
         });
@@ -167,6 +168,7 @@ impl WorkerMachine {
             offer: offer.id,
             slots: 0,
             queues,
+            commands: self.config.commands,
             waits: false,
             apart: 0,
         });
@@ -268,6 +270,7 @@ impl WorkerMachine {
             offer,
             slots,
             queues,
+            commands: self.config.commands,
             waits: false,
             apart: 0,
         });

@@ -257,10 +257,9 @@ fn beh_r07_cancel_running_fails() {
     leases.pass(Span::from_secs(100));
     assert!(leases.offer(&w, 1).is_empty(), "no retry");
     assert_eq!(leases.cancel(1).unwrap(), CancelAnswer::Finished(JobState::Cancelled));
-    assert_eq!(
-        leases.report(&w, grant.job.id, grant.token, succeeded()),
-        Recorded::Recorded
-    );
+    for (said, answer) in [(failed(), Recorded::Recorded), (succeeded(), Recorded::Stale)] {
+        assert_eq!(leases.report(&w, grant.job.id, grant.token, said), answer);
+    }
     assert_eq!(
         leases.state(1),
         JobState::Cancelled,

@@ -107,6 +107,7 @@ impl Cell {
                 offer,
                 slots,
                 queues,
+                commands,
                 waits,
                 apart,
             } => {
@@ -115,6 +116,7 @@ impl Cell {
                     offer,
                     slots,
                     queues,
+                    commands,
                     waits,
                     apart,
                 };

@@ -13,7 +13,7 @@ use fencepost_core::time::Span;
 use std::sync::Arc;
 
 /// An at-most-once job that was granted and, if asked, has begun.
-fn at_most_once(begun: bool) -> (Leases, WorkerId, Grant) {
+pub fn at_most_once(begun: bool) -> (Leases, WorkerId, Grant) {
     let (mut leases, w) = (Leases::new(), worker("a", 1));
     let mut spec = spec();
     spec.delivery = Delivery::AtMostOnce;

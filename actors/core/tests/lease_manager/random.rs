@@ -7,6 +7,7 @@ use crate::support::make::{job_id, start, succeeded, worker};
 use fencepost_core::ids::{JobId, OfferId, Token, WorkerId};
 use fencepost_core::job::{Delivery, JobState};
 use fencepost_core::lease_manager::io::{CancelAnswer, Grant, LeaseEffect, LeaseInput, Settlement};
+use fencepost_core::level;
 use fencepost_core::time::Span;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,10 +38,18 @@ struct World {
     starts: BTreeMap<JobId, u32>,
 }
 
+/// The one that runs no commands.
+fn idle_of_commands() -> WorkerId {
+    worker("w", 0)
+}
+
 impl World {
     fn new() -> World {
+        let mut leases = Leases::new();
+        leases.level = level::FIRST;
+        leases.machine.set_level(level::FIRST);
         World {
-            leases: Leases::new(),
+            leases,
             attempts: Vec::new(),
             offers: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -62,6 +71,8 @@ impl World {
                 "no attempt starts after a cancel was answered"
             );
             assert!(!self.ended.contains_key(&id), "no attempt of a job that has ended");
+            let is_run = *worker != idle_of_commands() || !grant.job.spec.is_command();
+            assert!(is_run || self.leases.level < level::NEWEST, "its worker runs it");
             let unproven = self.attempts.iter().any(|a| a.id == id && a.begun && !a.proven);
             let once = grant.job.spec.delivery == Delivery::AtMostOnce;
             assert!(
@@ -111,6 +122,7 @@ impl World {
                 self.offer_next += 1;
                 self.offers.insert(who, self.offer_next);
                 let worker = worker("w", u64::from(who));
+                self.leases.commands = worker != idle_of_commands();
                 let grants = self.leases.offer_as(&worker, self.offer_next, slots, &[]);
                 self.take(&worker, grants);
             }
@@ -150,6 +162,10 @@ impl World {
                 }
             }
             Op::HoldReleases(hold) => self.leases.release = !hold,
+            Op::Raise => {
+                self.leases.level = level::NEWEST;
+                self.leases.machine.set_level(level::NEWEST);
+            }
             Op::Restart { dead } => {
                 self.leases.dead_node = dead.then(|| start("w", 1));
                 self.offers.clear();
@@ -167,6 +183,7 @@ impl World {
             offer: OfferId(self.offer_next),
             slots,
             queues: Vec::new(),
+            commands: worker("w", u64::from(who)) != idle_of_commands(),
             waits: true,
             apart: 0,
         });
@@ -210,6 +227,7 @@ impl World {
         self.take_waited();
         self.waiting.remove(&offer);
         let worker = worker("w", u64::from(who));
+        self.leases.commands = worker != idle_of_commands();
         let grants = self.leases.offer_as(&worker, offer, 2, &[]);
         let (known, new): (Vec<_>, Vec<_>) = grants.into_iter().partition(|grant| grant.token <= self.last);
         for grant in known {
@@ -298,6 +316,7 @@ impl World {
         self.leases.answer_loads();
         self.leases.restart();
         let healer = worker("healer", 1);
+        self.leases.commands = true;
         for _ in 0..40 {
             self.leases.pass(Span::from_secs(30));
             for grant in self.leases.offer(&healer, 100) {

@@ -4,7 +4,7 @@ use crate::support::lease_harness::START;
 use crate::support::make::{failed_with, item, name, outcome, spec, succeeded};
 use fencepost_core::job::{Delivery, EffectProof, Outcome, RetryAdvice, Verdict};
 use fencepost_core::lease_manager::io::CreateItem;
-use fencepost_core::target::{Payload, PayloadKind};
+use fencepost_core::target::{CommandTarget, Payload, PayloadKind, Target};
 use fencepost_core::time::Span;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -55,6 +55,8 @@ pub enum Op {
     Restart {
         dead: bool,
     },
+    /// The cell's level.
+    Raise,
 }
 
 /// Any step.
@@ -81,6 +83,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => any::<bool>().prop_map(Op::HoldLoads),
         1 => any::<bool>().prop_map(Op::HoldReleases),
         1 => any::<bool>().prop_map(|dead| Op::Restart { dead }),
+        1 => Just(Op::Raise),
     ]
 }
 
@@ -89,6 +92,9 @@ pub fn asked(number: u64, kind: u8, delay: u64) -> CreateItem {
     let mut spec = spec();
     spec.queue = name(["a", "b"][usize::from(kind & 1)]);
     spec.priority = (kind >> 1) & 1;
+    if number.is_multiple_of(3) {
+        spec.target = command();
+    }
     spec.retry.attempt_count_max = 1 + u32::from(kind >> 6);
     if kind & 4 != 0 {
         spec.delivery = Delivery::AtMostOnce;
@@ -111,8 +117,19 @@ pub fn asked(number: u64, kind: u8, delay: u64) -> CreateItem {
     item
 }
 
+/// What the first of the workers does not run.
+pub fn command() -> Target {
+    Target::Command(CommandTarget {
+        argv: vec!["true".to_owned()],
+        shell: false,
+        env: Vec::new(),
+        directory: None,
+        grace: Span::from_secs(1),
+    })
+}
+
 /// So large that a window holds four of them: horizons move all the time.
-fn large() -> Payload {
+pub fn large() -> Payload {
     thread_local! {
         static BYTES: Arc<[u8]> = vec![1; 1_000_000].into();
     }

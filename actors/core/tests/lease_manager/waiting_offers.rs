@@ -16,6 +16,7 @@ fn wait(leases: &mut Leases, worker: &WorkerId, offer: u64, slots: u32, queues: 
         offer: OfferId(offer),
         slots,
         queues: queues.iter().map(|queue| name(queue)).collect(),
+        commands: true,
         waits: true,
         apart: 0,
     });
@@ -167,6 +168,7 @@ fn a_remote_job_that_becomes_ready_serves_the_claim_that_waits_and_no_node() {
         offer: OfferId(1),
         slots: 1,
         queues: vec![name("a").remote_line()],
+        commands: true,
         waits: true,
         apart: 0,
     });

@@ -55,6 +55,7 @@ impl World {
                     offer,
                     slots,
                     queues,
+                    commands: true,
                     waits,
                     apart,
                 };

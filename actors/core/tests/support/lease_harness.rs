@@ -10,6 +10,7 @@ use fencepost_core::ids::JobId;
 use fencepost_core::job::{Job, JobState};
 use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput, LeaseOpened, SweptJob};
 use fencepost_core::lease_manager::{LeaseManager, sweep_keys};
+use fencepost_core::level::{self, Level};
 use fencepost_core::machine::Out;
 use fencepost_core::name::Name;
 use fencepost_core::row::{MarkRange, Row, RowKey};
@@ -33,6 +34,10 @@ pub struct Leases {
     pub dead_node: Option<(Name, u64)>,
     pub offers: u64,
     pub replies: u64,
+    /// Whether those who offer run commands.
+    pub commands: bool,
+    /// The cell's.
+    pub level: Level,
 }
 
 /// A start of the tests' calendar.
@@ -64,6 +69,8 @@ impl Leases {
             dead_node: None,
             offers: 0,
             replies: 0,
+            commands: true,
+            level: level::NEWEST,
         };
         leases.reopen();
         leases
@@ -91,6 +98,7 @@ impl Leases {
         let mut out = Out::default();
         self.loads.clear();
         self.machine = LeaseManager::open(self.facts, opened, self.now, &mut out);
+        self.machine.set_level(self.level);
         self.commit(out);
     }
 

@@ -114,6 +114,7 @@ impl Leases {
             offer,
             slots,
             queues,
+            commands: self.commands,
             waits: false,
             apart,
         });

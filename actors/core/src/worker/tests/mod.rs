@@ -1,10 +1,11 @@
 //! Tests of the Worker machine: one worker, time as a number, messages by hand.
 //!
-//! Owns: the bench that the tests share. Must never: sleep. Next: `asking.rs`, `apart.rs`, `here.rs`,
+//! Owns: the bench that the tests share. Must never: sleep. Next: `asking.rs`, `apart.rs`, `elsewhere.rs`, `here.rs`,
 //! `keeping.rs`, `reporting.rs`, `property.rs`.
 
 mod apart;
 mod asking;
+mod elsewhere;
 mod here;
 mod keeping;
 mod property;
