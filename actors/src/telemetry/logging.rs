@@ -3,6 +3,7 @@
 //! Owns: the subscriber and the log's sink of news. Must never: log health checks or secrets. Next:
 //! `mod.rs`.
 
+use crate::api::text;
 use crate::node::notes::Notes;
 use crate::telemetry::{last_attempt, result_word, state_word};
 use fencepost_core::ids::JobId;
@@ -72,12 +73,13 @@ impl Notes for LogNotes {
     }
 
     fn audit_fault(&self, schedule: &Name, fault: &AuditFault) {
+        let occurrences: Vec<String> = fault.instants.iter().copied().map(text::instant).collect();
         tracing::error!(
             schedule = %schedule,
             fault = fault.kind.as_str(),
-            from = fault.from.0,
-            to = fault.to.0,
-            occurrences = fault.instants.len(),
+            from = text::instant(fault.from),
+            to = text::instant(fault.to),
+            occurrences = occurrences.join(" "),
             "the auditor found a fault in a history"
         );
     }

@@ -5,14 +5,19 @@
 
 use crate::harness::*;
 use crate::requests::*;
-use crate::rows::{delete, put_row, rows, tamper};
-use fencepost::gateway::{Gateway, ShardRequest};
-use fencepost::node::Node;
+use crate::rows::{delete, endless, fires_again, put_row, rows, tamper};
+use fencepost::gateway::{Gateway, ScheduleRequest, ShardRequest};
+use fencepost::node::notes::Notes;
+use fencepost::node::{Node, run_node};
 use fencepost_core::ids::{Epoch, Generation, Holder, JobId, Scope, ShardId, Slot, Token, WorkerId};
-use fencepost_core::job::JobState;
+use fencepost_core::job::{Job, JobState};
+use fencepost_core::name::Name;
 use fencepost_core::row::{LeasedRow, Row, RowKey};
+use fencepost_core::scheduler_shard::audit::{AuditFault, AuditFaultKind};
+use fencepost_core::scheduler_shard::io::FireNote;
 use fencepost_core::time::Span;
 use fencepost_storage::store::{Open, Store};
+use std::sync::{Arc, Mutex};
 
 fn lease_of_the_future(id: JobId, world: &World, epoch: Epoch) -> Row {
     let token = Token {
@@ -50,6 +55,61 @@ async fn begin_with_lease_of(epoch: Epoch, world: &World) -> (Node, ShardId) {
     node.drain().await;
     lease_out(id, epoch, world).await;
     (world.begin().await, shard)
+}
+
+/// Hears what the auditor finds.
+#[derive(Default)]
+struct Heard(Mutex<Vec<(Name, AuditFault)>>);
+
+impl Notes for Heard {
+    fn job_changed(&self, _: &Job) {}
+    fn attempt_ended(&self, _: &Job) {}
+    fn job_purged(&self, _: JobId, _: JobState) {}
+    fn fired(&self, _: &FireNote) {}
+
+    fn audit_fault(&self, schedule: &Name, fault: &AuditFault) {
+        self.0.lock().unwrap().push((schedule.clone(), fault.clone()));
+    }
+}
+
+#[test]
+fn p2_the_auditor_of_a_running_node_names_each_occurrence_without_a_fate() {
+    run(async {
+        let world = World::new();
+        let node = world.start().await;
+        let spec = Box::new(endless(&node));
+        ask(&node, ScheduleRequest::Create { spec, paused: false }).await;
+        fires_again(&world, &node).await;
+        // What lies in the pause has a fate of its own, so that the one before it is a row.
+        ask(&node, ScheduleRequest::Pause).await;
+        world.clock.sleep(Span::from_millis(100)).await;
+        ask(&node, ScheduleRequest::Resume).await;
+        fires_again(&world, &node).await;
+        node.drain().await;
+        let lost = rows(&world).into_iter().find_map(|row| match row {
+            Row::Fate(row) if row.span.kind.is_fired() => Some(row),
+            _ => None,
+        });
+        let lost = lost.unwrap();
+        tamper(&world, vec![delete(&Row::Fate(lost.clone()).key())]).await;
+        let heard = Arc::new(Heard::default());
+        let mut parts = world.parts();
+        parts.notes.push(heard.clone());
+        let node = run_node(world.config(), parts).await.unwrap();
+        node.ready().await;
+        while heard.0.lock().unwrap().is_empty() {
+            world.clock.sleep(Span::from_millis(5)).await;
+        }
+        let (schedule, fault) = heard.0.lock().unwrap()[0].clone();
+        assert_eq!((schedule, fault.kind), (name("tick"), AuditFaultKind::Hole));
+        assert_eq!((fault.from, fault.to), (lost.span.from, lost.span.to));
+        let count = u64::try_from(fault.instants.len()).unwrap();
+        assert!(
+            count >= 3 && lost.span.count.is_none_or(|known| known == count),
+            "{fault:?}"
+        );
+        assert!(fault.instants.iter().all(|at| fault.from < *at && *at <= fault.to));
+    });
 }
 
 /// Past every owner, the one job is leased under this epoch.

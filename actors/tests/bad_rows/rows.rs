@@ -87,7 +87,7 @@ fn tick() -> (Name, Name) {
     (name("default"), name("tick"))
 }
 
-fn endless(node: &Node) -> ScheduleSpec {
+pub fn endless(node: &Node) -> ScheduleSpec {
     ScheduleSpec {
         count_max: None,
         ..every(20, node.gateway.now())
@@ -109,7 +109,7 @@ async fn ticked(world: &World) {
     node.drain().await;
 }
 
-async fn fires_again(world: &World, node: &Node) {
+pub async fn fires_again(world: &World, node: &Node) {
     let before = fired(node).await;
     while fired(node).await < before + 3 {
         world.clock.sleep(Span::from_millis(5)).await;

@@ -116,12 +116,39 @@ async fn commits_of_many_scopes_share_groups() {
     let temp = tempfile::tempdir().unwrap();
     let store = started(&temp.path().join("store"));
     let epoch = open(&store, 0).await;
+    let scopes: Vec<Scope> = (0..16).map(|shard| Scope::Shard(ShardId(shard))).collect();
+    let assign = |scope: &Scope| Write::Put {
+        row: Row::Assignment(AssignmentRow {
+            scope: *scope,
+            node: Name::new("a").unwrap(),
+            version: 1,
+        }),
+        expect: Expect::Any,
+    };
+    must_commit(&store, epoch, 1, &scopes.iter().map(assign).collect::<Vec<_>>()).await;
+    for scope in &scopes {
+        let request = Open {
+            scope: *scope,
+            holder: Holder(7),
+            expected: Epoch(0),
+            node: Name::new("a").unwrap(),
+        };
+        assert_eq!(store.open(request).await.unwrap().epoch, Epoch(1));
+    }
     let before = store.describe().high_water;
-    let commits = (1..=64).map(|number| store.commit(commit(epoch, number, &[letter(1, 1)], true)));
-    let commits: Vec<_> = commits.collect();
-    for answer in futures_util::future::join_all(commits).await {
-        assert!(matches!(answer, Committed::Committed(_)));
+    for number in 1..=4 {
+        // One of each scope at once: what shares a group is of several.
+        let commits = scopes.iter().map(|scope| {
+            let commit = commit(Epoch(1), number, &[letter(1, 1)], true);
+            store.commit(Commit {
+                scope: *scope,
+                ..commit
+            })
+        });
+        for answer in futures_util::future::join_all(commits.collect::<Vec<_>>()).await {
+            assert!(matches!(answer, Committed::Committed(_)), "{answer:?}");
+        }
     }
     let groups = store.describe().high_water - before;
-    assert!(groups < 64, "64 commits sent at once took {groups} syncs");
+    assert!(groups < 64, "64 commits of 16 scopes took {groups} syncs");
 }
