@@ -361,7 +361,11 @@ fn park(mut job: Job, map: ShardMap, now: StoreTime, writes: &mut Vec<RawWrite>)
         });
     };
     match &job.place {
-        Place::Wait { at, .. } => delete(RowKey::Wait(shard, *at, job.id)),
+        // It may lie among the ready ones since it was due.
+        Place::Wait { at, .. } => {
+            delete(RowKey::Wait(shard, *at, job.id));
+            ReadyRow::each_of(shard, &job, *at).for_each(|row| delete(RowKey::Ready(row)));
+        }
         Place::Ready { order } => ReadyRow::each_of(shard, &job, *order).for_each(|row| delete(RowKey::Ready(row))),
         Place::Leased | Place::Parked | Place::DeadLetter { .. } | Place::None => {}
     }

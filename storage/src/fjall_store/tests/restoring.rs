@@ -2,6 +2,7 @@
 
 use super::super::restore::{LEFT_OUT, LeftOut};
 use super::*;
+use crate::keys::{KeyRange, Kind, parse_key};
 use fencepost_core::ids::Generation;
 use fencepost_core::job::{Delivery, Job, JobState, Place};
 use fencepost_core::row::{CellRow, ParkedRow, ReadyRow, WaitRow};
@@ -42,11 +43,16 @@ fn rows() -> Vec<Write> {
         job(3, once, JobState::Waiting, wait(NOW + 3_600_000_000)),
         job(4, once, JobState::Succeeded, Place::None),
         job(5, Delivery::AtLeastOnce, JobState::Ready, ready),
+        job(6, once, JobState::Waiting, wait(NOW - 2)),
     ];
     let shard = shard();
     let mut writes: Vec<Write> = Vec::new();
     for job in jobs {
         match &job.place {
+            // Due, it lies among the ready ones; its own row still says where it waited.
+            Place::Wait { at, .. } if *at == StoreTime(NOW - 2) => {
+                writes.push(put(Row::Ready(ReadyRow::of(shard, &job, *at))));
+            }
             Place::Wait { at, .. } => writes.push(put(Row::Wait(WaitRow {
                 shard,
                 at: *at,
@@ -115,7 +121,7 @@ async fn f11_a_restore_raises_generation_and_epochs_and_parks_at_most_once_jobs(
     }
     backup(&folder, &copy, &|| false).unwrap();
     let done = restored(&copy, &back, 0).unwrap();
-    assert_eq!((done.generation, done.parked, done.unreadable), (Generation(5), 2, 0));
+    assert_eq!((done.generation, done.parked, done.unreadable), (Generation(5), 3, 0));
     let store = started(&back);
     assert_eq!(store.identity().store, 77);
     let cell = row(&store, &RowKey::Cell).await;
@@ -129,16 +135,23 @@ async fn f11_a_restore_raises_generation_and_epochs_and_parks_at_most_once_jobs(
         (3, (JobState::Waiting, 1)),
         (4, (JobState::Succeeded, 1)),
         (5, (JobState::Ready, 1)),
+        (6, (JobState::Uncertain, 2)),
     ] {
         assert_eq!(state(&store, number).await, expected, "job {number}");
     }
-    for number in [1, 2] {
+    for number in [1, 2, 6] {
         let parked = row(&store, &RowKey::Parked(id(number))).await;
         assert!(matches!(parked, Some(Row::Parked(ParkedRow { .. }))));
     }
     assert_eq!(
         row(&store, &RowKey::Wait(shard(), StoreTime(NOW - 1), id(2))).await,
         None
+    );
+    let ready = store.scan(KeyRange::kind(Kind::Ready).scan(10)).await.unwrap();
+    let ready: Vec<_> = ready.iter().map(|(key, _)| parse_key(key).unwrap()).collect();
+    assert!(
+        matches!(&ready[..], [RowKey::Ready(row)] if row.id == id(5)),
+        "what is parked is ready as well: {ready:?}"
     );
     assert_eq!(store.epoch(SCOPE).await, Ok(Epoch(2)), "an epoch did not rise");
     let stale = store.commit(commit(Epoch(1), 2, &[letter(1, 1)], true)).await;
