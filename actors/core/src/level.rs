@@ -54,7 +54,12 @@ impl Level {
 
     /// Whether commands that are ready stand in lines of their own.
     pub fn has_command_lines(self) -> bool {
-        self >= Level(2)
+        self.is_second()
+    }
+
+    /// Whether an owner tells a late report that it noted from one that is recorded.
+    pub fn hears_late_words(self) -> bool {
+        self.is_second()
     }
 
     /// Whether requests about schedules have rows: before level 2 each schedule remembers the newest few of their

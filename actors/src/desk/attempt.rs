@@ -150,13 +150,15 @@ impl Attempt {
         }
     }
 
-    /// Takes the report; the first one stands.
-    fn report(&self, report: Report) -> Result<Heard, Refusal> {
+    /// Takes the report; the first one stands. Owners of a version before do not tell a late one that they noted from one
+    /// that is recorded: none is taken while there may be one.
+    fn report(&self, report: Report, hears_late: bool) -> Result<Heard, Refusal> {
         let mut heard = Ok(Heard::InTime);
         self.state.change(|state| {
             heard = match (&state.report, state.lost, state.releasing) {
                 (Some(_), ..) => Ok(Heard::InTime),
                 (None, _, true) => Err(attempt_lost("it was given back")),
+                (None, Some(why), false) if !hears_late => Err(attempt_lost(why)),
                 (None, Some(why), false) => {
                     let is_first = !std::mem::replace(&mut state.late, true);
                     Ok(Heard::Late(why, is_first.then(|| outcome_of(&report))))
@@ -365,10 +367,11 @@ impl Desk {
     /// It is not this worker's any more, or whether it is recorded is not known yet.
     pub async fn report(self: &Arc<Self>, worker: &Name, grant: &str, report: Report) -> Result<(), Refusal> {
         let attempt = self.attempt(worker, grant)?;
-        let (recorded, why) = match attempt.report(report)? {
+        let (recorded, why) = match attempt.report(report, self.parts.level.get().hears_late_words())? {
             Heard::InTime => (attempt.recorded().boxed(), "the report came too late"),
             Heard::Late(why, first) => {
                 if let Some(outcome) = first {
+                    self.note_late(attempt.key(), false);
                     // A caller that hangs up must not keep it from being told.
                     spawn(tell_late(self.clone(), attempt.clone(), outcome));
                 }

@@ -297,7 +297,7 @@ impl CarryRemote for Claim {
             let outcome = attempt.run().await;
             if attempt.is_forfeited() {
                 attempt.let_go().await;
-                desk.note_recorded(attempt.key(), Recorded::Stale);
+                desk.note_forfeited(&attempt);
             }
             desk.note_end(&attempt);
             outcome

@@ -99,6 +99,7 @@ impl CarryRemote for Answers {
             let attempt = desk.state().attempts.get(&(*job, *token)).cloned();
             if let Some(attempt) = attempt {
                 attempt.note_late_recorded(*recorded);
+                desk.note_late(attempt.key(), true);
             }
         }
     }

@@ -21,6 +21,7 @@ use crate::clock::SharedClock;
 use crate::cluster::near_workers::GiveBack;
 use crate::cluster::work::Ways;
 use crate::node::lanes::Lane;
+use crate::node::level::CellLevel;
 use crate::node::trust::ClockWatch;
 use crate::targets::TargetRunner;
 use attempt::Attempt;
@@ -29,9 +30,10 @@ use clerk::Clerk;
 use ended::Ended;
 use fencepost_core::ids::{JobId, ShardMap, Token, WorkerId};
 use fencepost_core::lease_manager::io::Recorded;
+use fencepost_core::limits::LINK_SILENT_MS;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
-use fencepost_core::time::Span;
+use fencepost_core::time::{Monotonic, Span};
 use futures_util::future::{join_all, select};
 use seal::Seal;
 use std::collections::BTreeMap;
@@ -61,6 +63,8 @@ pub struct DeskParts {
     pub ways: Ways,
     /// Where claims live.
     pub lane: Lane,
+    /// The cell's, as last seen.
+    pub level: Arc<CellLevel>,
     /// Length of an attempt's lease; a worker that is silent for so long is lost.
     pub lease: Span,
     /// Interval of heartbeats to shards.
@@ -82,6 +86,14 @@ struct State {
     ended: Ended,
     claims_made: u64,
     draining: bool,
+}
+
+impl State {
+    fn forget(&mut self, now: Monotonic) {
+        for key in self.ended.forget(now) {
+            self.attempts.remove(&key);
+        }
+    }
 }
 
 impl Desk {
@@ -159,9 +171,29 @@ impl Desk {
         if !attempt.note_recorded(recorded) {
             return;
         }
-        if let Some(forgotten) = state.ended.record(key) {
-            state.attempts.remove(&forgotten);
+        state.ended.record(key);
+        state.forget(self.parts.clock.mono());
+    }
+
+    /// Its lease is over, and nothing is said of it: its owner may not know that yet, if it was away itself (F17).
+    fn note_forfeited(&self, attempt: &Attempt) {
+        let now = self.parts.clock.mono();
+        let until = now + self.parts.lease + self.parts.lease + Span::from_millis(LINK_SILENT_MS);
+        let mut state = self.state();
+        if attempt.note_recorded(Recorded::Stale) {
+            state.ended.forfeit(attempt.key(), until);
         }
+        state.forget(now);
+    }
+
+    /// A late report goes to the owner, or has been answered.
+    fn note_late(&self, key: Key, is_answered: bool) {
+        let mut state = self.state();
+        match is_answered {
+            true => state.ended.record(key),
+            false => state.ended.reopen(key),
+        }
+        state.forget(self.parts.clock.mono());
     }
 }
 

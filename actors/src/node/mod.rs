@@ -282,7 +282,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
         orders: neighbours.services.orders.clone(),
     });
     let ways = Ways::new(shards.clone(), far.clone());
-    let of_worker = (&worker_id, &gateway.trust);
+    let of_worker = (&worker_id, &gateway);
     let desk = start_desk((&config, &parts), (map, &cell, ways.clone()), of_worker)?;
     let router = far.as_ref().map(|far| far.router.clone());
     let gateway = Arc::new(gateway.among(owners.clone(), router).with_desk(desk.clone()));
@@ -317,7 +317,7 @@ async fn start_node(config: NodeConfig, parts: NodeParts, neighbours: Option<Nei
 fn start_desk(
     (config, parts): (&NodeConfig, &NodeParts),
     (map, cell, ways): (ShardMap, &CellRow, Ways),
-    (worker, trust): (&WorkerId, &Arc<ClockWatch>),
+    (worker, gateway): (&WorkerId, &NodeGateway),
 ) -> Result<Arc<Desk>, StartError> {
     Ok(Arc::new(Desk::new(DeskParts {
         clock: parts.clock.clone(),
@@ -326,7 +326,8 @@ fn start_desk(
         worker: worker.clone(),
         cell: cell.cell,
         map,
-        trust: trust.clone(),
+        trust: gateway.trust.clone(),
+        level: gateway.level.clone(),
         ways,
         lane: parts.lanes.last().cloned().ok_or_else(lane_gone)?,
         lease: config.lease,

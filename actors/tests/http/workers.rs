@@ -284,8 +284,7 @@ fn f18_a_late_report_settles_an_uncertain_job() {
         let world = world().await;
         let retried = json!({ "result": "failed", "no_effect": true });
         let given_up = json!({ "result": "failed", "no_effect": true, "permanent": true });
-        let unproven = json!({ "result": "failed" });
-        let ends = [(json!({}), "succeeded"), (given_up, "dead"), (unproven, "uncertain")];
+        let ends = [(json!({}), "succeeded"), (given_up, "dead")];
         for (at, (more, state)) in ends.iter().enumerate() {
             let id = world.remote(&json!({ "delivery": "at-most-once" })).await;
             let attempt = world.claim_one("w1", &format!("c{at}")).await;
@@ -303,6 +302,27 @@ fn f18_a_late_report_settles_an_uncertain_job() {
         assert_eq!(world.finish("w1", &attempt, &retried).await.status, 200);
         let second = world.claim_one("w2", "again").await;
         assert_eq!((&second["job"], &second["attempt"]), (&json!(id), &json!(2)));
+    });
+}
+
+#[test]
+fn f18_a_late_report_that_settles_nothing_is_evidence() {
+    run(async {
+        let world = world().await;
+        let id = world.remote(&json!({ "delivery": "at-most-once" })).await;
+        let attempt = world.claim_one("w1", "c1").await;
+        assert_eq!(world.wait(&id).await["state"], "uncertain");
+        for _ in 0..2 {
+            let reply = world.finish("w1", &attempt, &json!({ "result": "failed" })).await;
+            assert_eq!(reply.problem(), (409, "attempt_lost".to_owned()));
+        }
+        let attempts = world.get(&format!("/v1/jobs/{id}/attempts")).await.json();
+        let error = attempts["items"][0]["error"].as_str().unwrap();
+        assert!(
+            error.ends_with("; it came back later and reported a failure"),
+            "{error}"
+        );
+        assert_eq!(world.job(&id).await["state"], "uncertain");
     });
 }
 

@@ -222,6 +222,7 @@ impl Counter {
         let node = world.parts();
         let desk = Arc::new(Desk::new(DeskParts {
             trust: ClockWatch::new(world.clock.clone(), Span::from_secs(60)),
+            level: CellLevel::new(fencepost_core::level::NEWEST),
             clock: node.clock,
             chance: node.chance,
             runner: node.runner,

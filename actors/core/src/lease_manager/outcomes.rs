@@ -132,7 +132,7 @@ impl LeaseManager {
         let verdict = outcome.verdict;
         let next = decide::decide_after_outcome(&job, verdict);
         if matches!(next, Next::Park(_)) {
-            return Recorded::Recorded;
+            return self.leave_uncertain(job, &outcome, out);
         }
         if let Some(last) = job.attempts.last_mut() {
             last.result = decide::result_of(verdict);
@@ -145,6 +145,18 @@ impl LeaseManager {
         put_job(&job, out);
         out.effect(LeaseEffect::JobChanged(Box::new(job)));
         Recorded::Recorded
+    }
+
+    /// What was said settles nothing: a person does.
+    fn leave_uncertain(&mut self, job: Job, outcome: &Outcome, out: &mut Orders) -> Recorded {
+        let last = job.attempts.last();
+        if last.is_some_and(|record| is_said_again(record, outcome)) {
+            return Recorded::Recorded;
+        }
+        if let Some(token) = last.map(|record| record.token) {
+            self.keep_evidence(job, token, outcome.verdict, out);
+        }
+        Recorded::Stale
     }
 
     /// Notes once, in the attempt's record, what its worker said when it came back.
@@ -314,11 +326,9 @@ fn spill_records(job: &mut Job, out: &mut Orders) {
 /// Whether it is what is recorded of the attempt, and no other word about it.
 fn is_said_again(record: &AttemptRecord, outcome: &Outcome) -> bool {
     let error = outcome.error.as_deref().map(|error| cut(error, ERROR_BYTES_MAX));
-    let known = record.error.as_deref().map(|error| match error.split_once(CAME_BACK) {
-        Some((known, _)) => known,
-        None => error,
-    });
-    record.result == decide::result_of(outcome.verdict) && known == error
+    let known = record.error.as_deref();
+    let before = known.map(|known| known.rsplit_once(CAME_BACK).map_or(known, |(before, _)| before));
+    record.result == decide::result_of(outcome.verdict) && (known == error || before == error)
 }
 
 /// The record's error with what was said later; nothing if something is noted, or nothing was missing.
