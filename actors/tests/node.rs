@@ -34,6 +34,8 @@ mod claims;
 mod clock;
 #[path = "node/commands.rs"]
 mod commands;
+#[path = "node/crowd.rs"]
+mod crowd;
 #[path = "node/draining.rs"]
 mod draining;
 #[path = "node/figures.rs"]

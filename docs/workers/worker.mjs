@@ -189,7 +189,7 @@ export class Worker {
   async report(attempt, result) {
     const body = { worker: this.name, grant: attempt.grant, ...result };
     try {
-      // An outcome is repeated until it is recorded, and held alive meanwhile; if the lease is over it is void.
+      // An outcome is repeated until it is recorded, and held alive meanwhile. Once the lease is over this example says no more.
       await this.server.postUntilAnswered("/v1/worker/finish", body, () => attempt.isLost);
     } catch (error) {
       console.error(`${attempt.claimed.job}: not recorded: ${error.message}`);

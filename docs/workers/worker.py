@@ -230,7 +230,7 @@ class Worker:
     def report(self, attempt, result):
         body = {"worker": self.name, "grant": attempt.grant, **result}
         try:
-            # An outcome is repeated until it is recorded, and held alive meanwhile; if the lease is over it is void.
+            # An outcome is repeated until it is recorded, and held alive meanwhile. Once the lease is over this example says no more.
             self.server.post_until_answered("/v1/worker/finish", body, until=attempt.is_lost)
         except (Refused, Stopped) as lost:
             print(f"{attempt.claimed['job']}: not recorded: {lost}", file=sys.stderr)

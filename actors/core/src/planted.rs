@@ -21,13 +21,13 @@ pub enum Bug {
     BytesUncounted,
     /// To an owner that is reached anew, outcomes that are not recorded are not said again.
     OutcomesUnsaid,
-    /// Nor attempts that were handed back.
+    /// Attempts that were handed back are not said again to an owner that is reached anew.
     HandBacksUnsaid,
-    /// Nor the open offer.
+    /// The open offer is not said again to an owner that is reached anew.
     OfferUnsaid,
-    /// Nor begins that are not answered.
+    /// Begins that are not answered are not said again to an owner that is reached anew.
     BeginsUnsaid,
-    /// Nor what the worker still holds.
+    /// What the worker still holds is not said again to an owner that is reached anew.
     HeartbeatUnsaid,
     /// What an edit dropped fires under the next rule that asks for it (F25).
     DropLifted,

@@ -113,7 +113,12 @@ impl Place {
         for name in ["FENCEPOST_KILL_CYCLES", "FENCEPOST_KILL_SEED", "FENCEPOST_CELL_CYCLES"] {
             command.env_remove(name);
         }
-        command.env("FENCEPOST_TEST_SWITCHES", self.path().join("switches"));
+        // A server with switches takes the disk to be as they say.
+        let switches = self.path().join("switches");
+        match switches.exists() {
+            true => command.env("FENCEPOST_TEST_SWITCHES", switches),
+            false => command.env_remove("FENCEPOST_TEST_SWITCHES"),
+        };
         let mut server = Server::spawn(command, said, self.data().join("token"));
         std::fs::write(self.path().join("pid"), server.pid().to_string()).unwrap();
         server.address = (self.listen.port() != 0).then_some(self.listen);

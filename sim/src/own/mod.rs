@@ -1,7 +1,7 @@
 //! A user's own handlers under simulation: the program that they make, with the same command line.
 //!
 //! Owns: which handlers this program has, said once before anything runs. Must never: change a handler; what runs here
-//! is what a worker runs. Read `seat.rs` (a handler within the world), `service.rs` (what it calls), then
+//! is what a worker runs. Next: `seat.rs` (a handler within the world), `service.rs` (what it calls), then
 //! `../world/services.rs`; docs/decisions/0056.
 
 mod seat;

@@ -1,8 +1,8 @@
 //! The store of the world: the model store, its fault plan, and a record of what it accepted.
 //!
 //! Owns: slow syncs, unknown outcomes, sync errors, drawn call by call; and what was asked of it and answered, with the
-//! moments of both. Must never: change an answer. Next: `faults.rs` (crashes, outages), the checker
-//! `one_authority`.
+//! moments of both. Must never: change an answer. Next: `faults.rs` (crashes, outages),
+//! `../history/src/checkers/one_authority.rs`.
 
 use super::work::InWork;
 use super::{STORE_IP, World};
