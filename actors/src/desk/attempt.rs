@@ -150,8 +150,8 @@ impl Attempt {
         }
     }
 
-    /// Takes the report; the first one stands. Owners of a version before do not tell a late one that they noted from one
-    /// that is recorded: none is taken while there may be one.
+    /// Takes the report; the first one stands. Owners of the version before tell a late one that is noted as one
+    /// that is recorded: none is taken while there may be such an owner.
     fn report(&self, report: Report, hears_late: bool) -> Result<Heard, Refusal> {
         let mut heard = Ok(Heard::InTime);
         self.state.change(|state| {

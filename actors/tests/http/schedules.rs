@@ -325,8 +325,14 @@ fn fates_are_found_by_time_and_kind_and_say_how_late_and_the_schedule_counts_the
         }
         let (first, last) = (&all[0], &all[all.len() - 1]);
         let text = |item: &Value, key: &str| item[key].as_str().unwrap().to_owned();
-        assert_eq!(fates(&format!("&to={}", text(first, "to"))).await, [first.clone()]);
-        assert_eq!(fates(&format!("&from={}", text(last, "from"))).await, [last.clone()]);
+        assert_eq!(
+            fates(&format!("&to={}", text(first, "to"))).await,
+            std::slice::from_ref(first)
+        );
+        assert_eq!(
+            fates(&format!("&from={}", text(last, "from"))).await,
+            std::slice::from_ref(last)
+        );
         let within = format!("&from={}&to={}", text(first, "to"), text(last, "from"));
         assert_eq!(fates(&within).await, all[1..all.len() - 1]);
     });

@@ -244,9 +244,12 @@ mod tests {
         kind = \"one-shot-jobs\"\ncount = 1\nover = \"20s\"\n[[fault]]\nrole = \"store\"\n";
     const FRAMES: u8 = 6;
 
+    /// When something was heard, and its number; none at the end.
+    type Heard = (u64, Option<u8>);
+
     /// What one machine heard of the numbered frames that the other sent, a tenth of a second after each other, with
     /// the moment of each; `None` when its end failed. After a second `what` happens.
-    fn heard(fault: &str, what: impl Fn(&World, &SimNode, &SimNode) + Send + 'static) -> Vec<(u64, Option<u8>)> {
+    fn heard(fault: &str, what: impl Fn(&World, &SimNode, &SimNode) + Send + 'static) -> Vec<Heard> {
         let options = Scenario::parse("two", &format!("{STORY}{fault}"))
             .unwrap()
             .draw(1, None);
@@ -262,7 +265,7 @@ mod tests {
                 world.sim.new_node("one", Ipv4Addr::new(10, 9, 0, 1)),
                 world.sim.new_node("other", Ipv4Addr::new(10, 9, 0, 2)),
             );
-            let told: Arc<Mutex<Vec<(u64, Option<u8>)>>> = Arc::default();
+            let told: Arc<Mutex<Vec<Heard>>> = Arc::default();
             let (here, tell) = (world.clone(), told.clone());
             other.run(move || async move {
                 let listener = TcpListener::bind(("10.9.0.2", 7)).await.unwrap();
@@ -300,13 +303,12 @@ mod tests {
             world.sim.sleep(1_000_000).await;
             what(&world, &one, &other);
             world.sim.sleep(20_000_000).await;
-            let told = told.lock().unwrap().clone();
-            told
+            told.lock().unwrap().clone()
         };
         simulate(config, Trace::new(false), run).unwrap()
     }
 
-    fn numbers(heard: &[(u64, Option<u8>)]) -> Vec<Option<u8>> {
+    fn numbers(heard: &[Heard]) -> Vec<Option<u8>> {
         heard.iter().map(|(_, number)| *number).collect()
     }
 

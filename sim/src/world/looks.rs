@@ -17,7 +17,7 @@ const FIRST: u64 = 210;
 pub fn start(world: &World, number: u64, looks: &Looks) {
     for client in 0..looks.clients {
         let node = world.client_node(FIRST + number * 8 + client);
-        let (world, looks) = (world.clone(), looks.clone());
+        let (world, looks) = (world.clone(), *looks);
         world.begin();
         node.run(move || async move {
             let mut stream = Stream::new(world.options.seed, &format!("looks {number} {client}"));

@@ -168,23 +168,27 @@ fn f18_late_words_about_two_attempts_of_one_job_may_come_in_one_message() {
 
 #[test]
 fn f18_a_late_outcome_settles_an_uncertain_job() {
-    for (late, state) in [
-        (succeeded(), JobState::Succeeded),
-        (failed_with(RetryAdvice::Stop, EffectProof::NoEffect), JobState::Dead),
+    let (settled, evidence) = (Recorded::Recorded, Recorded::Stale);
+    for (late, state, answer) in [
+        (succeeded(), JobState::Succeeded, settled),
+        (
+            failed_with(RetryAdvice::Stop, EffectProof::NoEffect),
+            JobState::Dead,
+            settled,
+        ),
         (
             failed_with(RetryAdvice::ByPolicy, EffectProof::NoEffect),
             JobState::Ready,
+            settled,
         ),
-        (failed(), JobState::Uncertain),
+        // What proves nothing leaves it to a person.
+        (failed(), JobState::Uncertain, evidence),
     ] {
         let (mut leases, w, grant) = at_most_once(true);
         leases.pass(Span::from_secs(40));
         assert_eq!(leases.state(1), JobState::Uncertain);
         leases.restart();
-        assert_eq!(
-            leases.report(&w, grant.job.id, grant.token, late.clone()),
-            Recorded::Recorded
-        );
+        assert_eq!(leases.report(&w, grant.job.id, grant.token, late.clone()), answer);
         assert_eq!(leases.state(1), state);
         leases.check();
     }

@@ -256,7 +256,7 @@ async fn f11_a_restore_that_ends_between_any_two_steps_leaves_nothing_that_opens
     let done = restored(&folder, &back, 0).unwrap();
     assert_eq!(
         (done.generation, done.parked),
-        (Generation(5), 2),
+        (Generation(5), 3),
         "as if it were the first"
     );
     assert_eq!(started(&back).identity().store, 77);
