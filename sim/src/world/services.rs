@@ -56,6 +56,9 @@ impl Sent {
 /// No answer came.
 pub(crate) async fn send(caller: Arc<Caller>, work: Work) -> io::Result<()> {
     let sent = caller.world.sent.clone();
+    if let Some(here) = caller.world.sim.here() {
+        caller.world.links.sent(here.ip(), TARGET_IP);
+    }
     let number = sent.put(caller, work);
     let mut stream = TcpStream::connect((TARGET_IP, SERVICES_PORT)).await?;
     stream.write_all(&number.to_be_bytes()).await?;
@@ -92,7 +95,9 @@ async fn serve(target: &Target, mut stream: TcpStream, from: Ipv4Addr) -> io::Re
     if caller.takes > 0 {
         sleep_here(caller.takes).await;
     }
-    if treat(target, call, work).await {
+    let is_answered = treat(target, call, work).await;
+    target.world().links.sent(TARGET_IP, from);
+    if is_answered {
         stream.write_all(&[1]).await?;
         stream.flush().await?;
     }
