@@ -6,6 +6,7 @@
 
 mod acked_survives;
 mod answers;
+mod aside;
 mod books_balance;
 mod cancel_holds;
 mod epochs_grow;

@@ -5,7 +5,7 @@
 
 use super::lives::{Asked, Life, Tile, lives};
 use super::no_double_fire::reruns;
-use super::{Evidence, Subject, Verdict};
+use super::{Evidence, Subject, Verdict, aside};
 use crate::spec::PlainSpec;
 use fencepost_core::fate::FateKind;
 use fencepost_core::job::{FireCause, Job, Origin};
@@ -179,7 +179,8 @@ fn check_rest(evidence: &Evidence<'_>, life: &Life<'_>, asked: &BTreeMap<i64, As
         .filter(|(_, asked)| !asked.is_excluded() && !asked.is_optional)
         .map(|(at, _)| *at)
         .collect();
-    verdict.expect(left.is_empty() || is_used_up(life) || evidence.unmet.is_some(), || {
+    let is_aside = aside::names(evidence.rows).any(|(name, _)| name == life.name);
+    verdict.expect(left.is_empty() || is_used_up(life) || is_aside || evidence.unmet.is_some(), || {
         format!(
             "{}: the cursor stands at {} before {left:?}",
             life.name, cursor.nominal.0
@@ -225,7 +226,8 @@ fn is_allowed(evidence: &Evidence<'_>, life: &Life<'_>, spec: &PlainSpec, kind: 
         FateKind::Coalesced => spec.misfire == "coalesce",
         FateKind::SkippedMisfire => matches!(spec.misfire, "latest" | "skip"),
         FateKind::SkippedGrace => spec.grace.is_some(),
-        FateKind::SkippedConcurrency | FateKind::Quarantined => false,
+        FateKind::Quarantined => return aside::is_explained(evidence, i64::MAX),
+        FateKind::SkippedConcurrency => false,
     };
     // A one-shot that was made after its instant is due at creation.
     let made_at = life
