@@ -142,7 +142,20 @@ fn beh_p07_far_future_over_http() {
         assert_eq!(world.post("/v1/jobs", never).await.problem().0, 400);
         let past = r#"{"target":{"type":"handler","name":"noop"},"at":"2020-01-01T00:00:00Z","grace":"1h"}"#;
         let reply = world.post("/v1/jobs", past).await;
-        assert!(reply.status >= 400, "asked for later than its grace: {:?}", reply.body);
+        assert_eq!(
+            (reply.problem(), reply.field().as_str()),
+            ((400, "too_late".into()), "at"),
+            "due longer ago than its grace"
+        );
+        for beyond in ["10000-01-01T00:00:00Z", "+10000-01-01T00:00:00Z"] {
+            let body = format!("{{\"target\":{{\"type\":\"handler\",\"name\":\"noop\"}},\"at\":\"{beyond}\"}}");
+            let reply = world.post("/v1/jobs", &body).await;
+            assert_eq!(
+                (reply.problem(), reply.field().as_str()),
+                ((400, "instant_invalid".into()), "at"),
+                "{beyond}"
+            );
+        }
     });
 }
 
