@@ -118,6 +118,21 @@ fn beh_d11_one_off_beyond_its_grace_is_missed_at_once() {
 }
 
 #[test]
+fn a_one_shot_fires_once_at_its_instant_and_is_over() {
+    let mut world = World::new(NOON);
+    world.create("once", once(NOON + HOUR));
+    world.run(NOON + HOUR - 1);
+    assert!(world.jobs.is_empty());
+    world.run(NOON + 2 * DAY);
+    world.restart();
+    world.run(NOON + 3 * DAY);
+    assert_eq!(world.nominals("once"), [NOON + HOUR]);
+    assert_eq!(world.spans("once"), [(FiredOnTime, Some(1))]);
+    assert_eq!(world.cursor("once").finished_at, Some(at(NOON + HOUR)));
+    world.audited("once");
+}
+
+#[test]
 fn beh_d11_one_off_in_the_past_is_judged_by_its_policy() {
     let all = MisfirePolicy::All { cap: 10, rate: 10 };
     for (policy, late, fate) in [
