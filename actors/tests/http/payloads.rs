@@ -175,3 +175,40 @@ fn secrets_are_masked_in_answers() {
         }
     });
 }
+
+#[test]
+fn secrets_of_a_schedule_are_masked_in_every_answer_about_it() {
+    run(async {
+        let world = World::new().await;
+        let job =
+            r#""job":{"target":{"type":"command","argv":["true"],"env":{"DB_PASSWORD":"s3cr3t","PLAIN":"seen"}}}"#;
+        let made = world
+            .post("/v1/schedules", &format!("{{\"name\":\"s\",\"every\":\"1h\",{job}}}"))
+            .await;
+        assert_eq!(made.status, 201, "{:?}", made.body);
+        let ran = world.send("POST", "/v1/schedules/s/run-now", &[], None).await;
+        let id = ran.json()["id"].as_str().unwrap().to_owned();
+        let version = [("if-match", "\"1\"")];
+        let body = format!("{{\"every\":\"2h\",{job}}}");
+        let edited = world
+            .send("PUT", "/v1/schedules/s", &version, Some(body.as_bytes()))
+            .await;
+        assert_eq!(edited.status, 200, "{:?}", edited.body);
+        let mut answers = vec![made, ran, edited];
+        for path in ["", "/s", "/s/edits", "/s/fates", "/s/preview"] {
+            answers.push(world.get(&format!("/v1/schedules{path}")).await);
+        }
+        for path in ["", "/attempts", "/logs"] {
+            answers.push(world.get(&format!("/v1/jobs/{id}{path}")).await);
+        }
+        let texts = answers
+            .iter()
+            .map(|reply| String::from_utf8(reply.body.to_vec()).unwrap());
+        let mut masked = 0;
+        for text in texts {
+            assert!(!text.contains("s3cr3t"), "{text}");
+            masked += usize::from(text.contains("********") && text.contains("seen"));
+        }
+        assert!(masked >= 5, "made, edited, read, listed and its job: {masked}");
+    });
+}
