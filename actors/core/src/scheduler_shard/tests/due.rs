@@ -173,7 +173,7 @@ fn a_count_holds_while_missed_occurrences_are_made_up() {
 
 #[test]
 fn excluded_days_are_those_of_the_schedules_own_zone() {
-    // In Tokyo it is 21:00 of Monday, the 5th, day 20,458: its 6th begins in three hours, its Sunday on Saturday at 15:00.
+    // In Tokyo it is 21:00 of the 5th, day 20,458: its 6th begins in three hours, its Sunday on Saturday at 15:00 UTC.
     let mut spec = cron_in("Asia/Tokyo", &["0 * * * *"]);
     spec.exclusions = vec![
         Exclusion::Dates {
