@@ -9,6 +9,7 @@
 mod support;
 
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -93,6 +94,32 @@ fn an_example_with_a_wrong_token_says_so_in_one_line() {
         assert!(said.contains("[token_wrong]") && said.contains("data folder"), "{said}");
         let (code, said) = refused(interpreter, program, None);
         assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
+    }
+}
+
+#[test]
+fn an_example_whose_server_is_not_there_says_so_and_goes_on() {
+    for (interpreter, program) in [("python3", "worker.py"), ("node", "worker.mjs")] {
+        if !is_there(interpreter) {
+            continue;
+        }
+        let mut worker = Command::new(interpreter);
+        worker
+            .arg(example(program))
+            .env("FENCEPOST_SERVER", "http://127.0.0.1:1");
+        worker
+            .env("FENCEPOST_TOKEN", "fp_0123456789abcdef")
+            .stdin(Stdio::null());
+        let mut worker = worker.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(worker.stderr.take().unwrap())
+            .read_line(&mut said)
+            .unwrap();
+        let ended = worker.try_wait().unwrap();
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        assert!(said.contains("no answer from http://127.0.0.1:1,"), "{program}: {said}");
+        assert_eq!(ended, None, "{program}: it asks until somebody answers");
     }
 }
 

@@ -121,6 +121,7 @@ export class Worker {
   async claim(room) {
     // One number for one claim, whatever becomes of the answer: sent again, it brings the same attempts.
     const body = { worker: this.name, claim: randomUUID(), queues: this.queues, count: room, wait: 2 };
+    let said = false;
     for (let wait = 50; ; wait = Math.min(wait * 2, 2_000)) {
       const askedAt = now();
       try {
@@ -133,6 +134,11 @@ export class Worker {
         return;
       } catch (error) {
         if (error instanceof Refused && !error.retryable) throw error;
+        if (wait >= 400 && !said && !this.stopping) {
+          said = true;
+          const why = error.cause?.message ?? error.message;
+          console.error(`worker: no answer from ${this.server.url}, it is asked again: ${why}`);
+        }
       }
       if (this.stopping) return;
       await pause(wait);

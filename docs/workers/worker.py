@@ -148,7 +148,7 @@ class Worker:
     def claim(self, room):
         # One number for one claim, whatever becomes of the answer: sent again, it brings the same attempts.
         body = {"worker": self.name, "claim": str(uuid.uuid4()), "queues": self.queues, "count": room, "wait": 2}
-        pause = 0.05
+        pause, said = 0.05, False
         while True:
             asked_at = time.monotonic()
             try:
@@ -157,10 +157,14 @@ class Worker:
             except Refused as refused:
                 if not refused.retryable:
                     raise
-            except OSError:
-                pass
+                why = refused
+            except OSError as error:
+                why = error
             if self.stopping:
                 return
+            if pause >= 0.4 and not said:
+                said = True
+                print(f"worker: no answer from {self.server.url.geturl()}, it is asked again: {why}", file=sys.stderr)
             time.sleep(pause)
             pause = min(pause * 2, 2)
         for claimed in answer["attempts"]:

@@ -174,13 +174,13 @@ impl Client {
         let server = args.at();
         let wrong = || {
             let detail = format!("\"{}\" is no address of a server.", one_line(server));
-            Failure::new(
-                Exit::Usage,
-                "server_invalid",
-                detail,
-                "Use a form such as http://127.0.0.1:4480.",
-            )
-            .at("--server")
+            let hint = match server.starts_with("https://") {
+                true => {
+                    "The command line speaks no TLS: use http:// on the server's machine, or through an ssh tunnel."
+                }
+                false => "Use a form such as http://127.0.0.1:4480.",
+            };
+            Failure::new(Exit::Usage, "server_invalid", detail, hint).at("--server")
         };
         let authority = server.strip_prefix("http://").ok_or_else(wrong)?.trim_end_matches('/');
         let parsed: hyper::http::uri::Authority = authority.parse().map_err(|_| wrong())?;
@@ -216,7 +216,7 @@ impl Client {
             return Ok(reply);
         }
         Err(match serde_json::from_slice::<Problem>(&reply.body) {
-            Ok(problem) => Failure::from_problem(problem),
+            Ok(problem) => with_token_hint(Failure::from_problem(problem)),
             Err(_) => Failure::odd(reply.status),
         })
     }
@@ -287,6 +287,20 @@ impl Client {
             body: body.to_bytes(),
         })
     }
+}
+
+/// The server tells how a request shows a token; here it is told where this command took it from.
+fn with_token_hint(mut failure: Failure) -> Failure {
+    if &*failure.problem.code == "token_wrong" {
+        let hint = match given_token() {
+            Some(_) => {
+                "It is from FENCEPOST_TOKEN, which wins over the file: put this server's token there, or unset it."
+            }
+            None => "Name the file token in this server's data folder with --token-file.",
+        };
+        failure.problem.hint = hint.into();
+    }
+    failure
 }
 
 /// The token: from `FENCEPOST_TOKEN` (a server in memory has no file), or from the file. What a job's program

@@ -8,7 +8,7 @@ use super::client::{Call, Client, ServerArgs, segment};
 use super::failure::Failure;
 use super::import_stored::{Difference, differences, text_of};
 use super::job_args::{Body, put_field, put_given, read_file, to_bytes};
-use super::output::{Format, OutputArgs, cell, put, show_table};
+use super::output::{Format, OutputArgs, cell, put, shortened, show_table};
 use super::progress;
 use super::when::Times;
 use crate::problem::Exit;
@@ -325,7 +325,7 @@ fn show(format: Format, reports: &[Report], out: &mut dyn Write) -> Result<(), F
         Format::Text => {
             let mut rows = Vec::new();
             for report in reports {
-                let shown = report.line.chars().take(48).collect();
+                let shown = shortened(&report.line, 48);
                 let what = [report.number.to_string(), report.result.to_owned(), report.name.clone()];
                 rows.push(what.into_iter().chain([report.next.clone(), shown]).collect());
             }

@@ -6,7 +6,7 @@ use super::answer::AnswerArgs;
 use super::client::{Call, Client, ServerArgs, parse_span, with_query};
 use super::failure::Failure;
 use super::job_args::{Body, JobArgs, put_given, read_body, to_bytes};
-use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one};
+use super::output::{Column, Format, OutputArgs, cell, one_line, put, shortened, show_list, show_one};
 use super::pages::{collect, collect_newest};
 use super::when::Times;
 use crate::api::text::parse_instant;
@@ -179,18 +179,19 @@ fn target(job: &Value) -> String {
             words.collect::<Vec<_>>().join(" ")
         }
     };
-    one_line(&text.chars().take(48).collect::<String>())
+    one_line(&shortened(&text, 48))
 }
 
 fn reason(job: &Value) -> String {
-    let text = [cell(job, &["reason"]), cell(job, &["last_error"])];
+    let mut text = vec![cell(job, &["reason"]), cell(job, &["last_error"])];
+    text.dedup();
     let text = text
         .iter()
         .filter(|part| !part.is_empty())
         .map(String::as_str)
         .collect::<Vec<_>>()
         .join(": ");
-    text.chars().take(60).collect()
+    shortened(&text, 60)
 }
 
 impl JobCommand {
@@ -384,7 +385,7 @@ async fn logs(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
             cell(item, &["result"]),
             cell(item, &["error"]),
         );
-        eprintln!("--- attempt {attempt}: {result} {error}");
+        eprintln!("{}", format!("--- attempt {attempt}: {result} {error}").trim_end());
         let text = item
             .get("output")
             .and_then(Value::as_str)

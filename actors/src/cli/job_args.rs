@@ -75,7 +75,7 @@ pub struct JobArgs {
     /// Attempts in all.
     #[arg(long, value_name = "N", help_heading = "Job")]
     pub attempts: Option<u32>,
-    /// Delay before the second attempt, doubled with each.
+    /// Delay before the second attempt, doubled with each; of each, chance takes up to a half off.
     #[arg(long, value_name = "TIME", help_heading = "Job")]
     pub backoff: Option<String>,
     /// Longest delay between attempts.

@@ -76,16 +76,31 @@ fn hint_of(error: &clap::Error, text: &str, said: String) -> (String, String) {
     if let (ErrorKind::ValueValidation, Some((wrong, hint))) = (error.kind(), said.rsplit_once("; ")) {
         return (wrong.to_owned(), hint.to_owned());
     }
-    let tip = in_a_row(text.lines().filter_map(|line| line.trim_start().strip_prefix("tip:")));
+    let tips = text.lines().filter_map(|line| line.trim_start().strip_prefix("tip:"));
+    // How to give what looks like an option as a value: nobody who mistyped one means that.
+    let tips = tips.map(str::trim).filter(|tip| !tip.starts_with("to pass "));
+    let tip = tips.collect::<Vec<_>>().join("; ");
     if let Some((wrong, known)) = said.split_once(" [possible values: ") {
         let known = known.trim_end_matches(']');
         return (wrong.to_owned(), format!("use one of: {known}"));
     }
     let hint = match tip.is_empty() {
+        true if is_loose_word(error, text) => LOOSE_WORD.to_owned(),
         true => "see the command's --help".to_owned(),
         false => format!("{tip}; see the command's --help"),
     };
     (said, hint)
+}
+
+/// What the words behind a missing `--` and those of an expression without quotes have in common.
+const LOOSE_WORD: &str = "a command to run goes behind --, and an expression is one argument, in quotes; see the \
+                          command's --help";
+
+/// A word that stands alone where a command to run could follow.
+fn is_loose_word(error: &clap::Error, text: &str) -> bool {
+    error.kind() == ErrorKind::UnknownArgument
+        && place_of(error).is_some_and(|word| !word.starts_with('-'))
+        && usage_of(text).is_some_and(|usage| usage.contains("<COMMAND>"))
 }
 
 /// The option or argument that it is about, without what stands for its value.
@@ -199,6 +214,26 @@ mod tests {
                 "Invalid value 'xml' for '--output <OUTPUT>'.",
                 "Use one of: text, json, jsonl.",
                 "--output",
+            ),
+            (
+                &[
+                    "schedule", "create", "x", "--cron", "*", "9", "*", "*", "*", "--", "date",
+                ],
+                "Unexpected argument '9' found.",
+                "A command to run goes behind --, and an expression is one argument, in quotes; see the command's --help.",
+                "9",
+            ),
+            (
+                &["job", "create", "--key", "k", "date"],
+                "Unexpected argument 'date' found.",
+                "A command to run goes behind --, and an expression is one argument, in quotes; see the command's --help.",
+                "date",
+            ),
+            (
+                &["schedule", "create", "x", "--evry", "5s"],
+                "Unexpected argument '--evry' found.",
+                "A similar argument exists: '--every'; see the command's --help.",
+                "--evry",
             ),
             (
                 &["serve", "--listen", "x"],

@@ -8,6 +8,7 @@ use super::when::Times;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 
 /// Form of the output.
@@ -73,9 +74,10 @@ pub fn show_one(out: &mut dyn Write, format: Format, body: &[u8], times: &Times)
         let text = String::from_utf8_lossy(body);
         return put(out, &text);
     }
-    let value: Value = serde_json::from_slice(body).map_err(|error| Failure::unreadable(&error))?;
+    let unreadable = |error: serde_json::Error| Failure::unreadable(&error);
+    let value: &RawValue = serde_json::from_slice(body).map_err(unreadable)?;
     let mut lines = Vec::new();
-    flatten("", &value, times, &mut lines);
+    flatten("", value, times, &mut lines).map_err(unreadable)?;
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in lines {
         let line = match io::stdout().is_terminal() {
@@ -87,38 +89,57 @@ pub fn show_one(out: &mut dyn Write, format: Format, body: &[u8], times: &Times)
     Ok(())
 }
 
-fn flatten(name: &str, value: &Value, times: &Times, lines: &mut Vec<(String, String)>) {
-    match value {
-        Value::Object(map) if name != "payload" => {
-            for (key, inner) in map {
-                let full = if name.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{name}.{key}")
-                };
-                flatten(&full, inner, times, lines);
-            }
+/// Lines of name and value. Numbers and payloads are kept as they came: `1.000` is not `1.0`, and a number may be
+/// larger than any of ours.
+fn flatten(
+    name: &str,
+    value: &RawValue,
+    times: &Times,
+    lines: &mut Vec<(String, String)>,
+) -> Result<(), serde_json::Error> {
+    let text = value.get();
+    if is_payload(name) {
+        lines.push((name.to_owned(), one_line(text)));
+    } else if text.starts_with('{') {
+        for (key, inner) in serde_json::from_str::<BTreeMap<String, &RawValue>>(text)? {
+            let full = match name.is_empty() {
+                true => key,
+                false => format!("{name}.{key}"),
+            };
+            flatten(&full, inner, times, lines)?;
         }
-        Value::Array(items) if items.iter().any(Value::is_object) => {
+    } else if text.starts_with('[') {
+        let items: Vec<&RawValue> = serde_json::from_str(text)?;
+        if items.iter().any(|item| item.get().starts_with('{')) {
             for (at, item) in items.iter().enumerate() {
-                flatten(&format!("{name}[{at}]"), item, times, lines);
+                flatten(&format!("{name}[{at}]"), item, times, lines)?;
             }
+            return Ok(());
         }
-        Value::Array(items) => {
-            let texts: Vec<_> = items.iter().map(|item| plain(name, item, times)).collect();
-            lines.push((name.to_owned(), texts.join(" ")));
-        }
-        other => lines.push((name.to_owned(), plain(name, other, times))),
+        let texts: Result<Vec<_>, _> = items.iter().map(|item| plain(name, item, times)).collect();
+        lines.push((name.to_owned(), texts?.join(" ")));
+    } else {
+        lines.push((name.to_owned(), plain(name, value, times)?));
     }
+    Ok(())
 }
 
-fn plain(name: &str, value: &Value, times: &Times) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) if is_time(name) => times.show(text),
-        Value::String(text) => one_line(text),
-        other => other.to_string(),
+fn plain(name: &str, value: &RawValue, times: &Times) -> Result<String, serde_json::Error> {
+    let text = value.get();
+    if !text.starts_with('"') {
+        return Ok(if text == "null" { String::new() } else { one_line(text) });
     }
+    let said: String = serde_json::from_str(text)?;
+    Ok(if is_time(name) {
+        times.show(&said)
+    } else {
+        one_line(&said)
+    })
+}
+
+/// A job's own payload, or that of a schedule's jobs.
+fn is_payload(name: &str) -> bool {
+    matches!(name, "payload" | "definition.job.payload")
 }
 
 /// Names of fields that hold instants.
@@ -134,6 +155,15 @@ fn is_time(name: &str) -> bool {
 /// A text without characters that would break a line or a terminal.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A text for a column that would be too wide for a terminal: cut there, and said to be; whole in a pipe.
+pub fn shortened(text: &str, width: usize) -> String {
+    if !io::stdout().is_terminal() || text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept = text.chars().take(width.saturating_sub(1));
+    kept.chain(['…']).collect()
 }
 
 /// A value of an item as text; empty when it is not there.
@@ -185,3 +215,37 @@ pub fn gone(error: &io::Error) -> Failure {
 
 /// Whoever read our output has seen enough: no error.
 pub const OUTPUT_CLOSED: &str = "output_closed";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_payloads_are_shown_as_they_came() {
+        let big = "12345678901234567890123";
+        let body = format!(
+            r#"{{"id":"a","payload":{{"b": 1.000, "a": {big}}},"definition":{{"job":{{"payload":[1.0]}}}},"n":{big},
+                "tags":["x","y"],"none":null,"items":[{{"at":"2026-01-01T00:00:00Z"}}]}}"#
+        );
+        let mut shown = Vec::new();
+        show_one(&mut shown, Format::Text, body.as_bytes(), &Times::utc()).unwrap();
+        let shown = String::from_utf8(shown).unwrap();
+        let pair = |line: &str| {
+            let line = line.replacen('\t', "  ", 1);
+            let (name, value) = line.split_once("  ").unwrap_or((&line, ""));
+            (name.to_owned(), value.trim().to_owned())
+        };
+        let payload = format!("{{\"b\": 1.000, \"a\": {big}}}");
+        let wanted = [
+            ("definition.job.payload", "[1.0]"),
+            ("id", "a"),
+            ("items[0].at", "2026-01-01T00:00:00Z"),
+            ("n", big),
+            ("none", ""),
+            ("payload", &payload),
+            ("tags", "x y"),
+        ];
+        let wanted = wanted.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(shown.lines().map(pair).collect::<Vec<_>>(), wanted);
+    }
+}

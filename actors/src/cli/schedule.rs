@@ -7,7 +7,7 @@ use super::answer::AnswerArgs;
 use super::client::{Call, Client, ServerArgs, segment, with_query};
 use super::failure::Failure;
 use super::job_args::{Body, read_body, to_bytes};
-use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one};
+use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one, show_table};
 use super::pages::collect;
 use super::preview::PreviewArgs;
 use super::schedule_args::ScheduleArgs;
@@ -315,18 +315,25 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
     }
     let times = rule_times(&args.schedule.tz)?;
     let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
-    let next = times.show(&cell(&value, &["next", "due_at"]));
-    put(
-        out,
-        &format!("{}\t{next}", cell(&value, &["name"]))
-            .trim_end()
-            .replace('\t', "  next "),
-    )?;
+    put(out, &as_made(&value, &times))?;
     let at = args.schedule.at.as_deref().and_then(|at| parse_instant(at).ok());
-    if at.is_some_and(|at| at < super::wall()) {
+    // A local time is an instant in its zone, which the server knows: one to come has a next fire.
+    let is_over = args.schedule.at_local.is_some() && !args.paused && cell(&value, &["next", "due_at"]).is_empty();
+    if is_over || at.is_some_and(|at| at < super::wall()) {
         eprintln!("note: that instant has passed: it is due at once, and judged by the misfire policy");
     }
     Ok(Exit::Ok)
+}
+
+/// A schedule that was just made, in a line: its name, and when it fires next, or that it does not.
+fn as_made(value: &Value, times: &Times) -> String {
+    let next = times.show(&cell(value, &["next", "due_at"]));
+    let name = cell(value, &["name"]);
+    match (cell(value, &["status"]).as_str(), next.is_empty()) {
+        ("paused", _) => format!("{name}  paused"),
+        (_, true) => name,
+        (_, false) => format!("{name}  next {next}"),
+    }
 }
 
 /// Pauses or resumes, and says in a line how the schedule stands.
@@ -406,8 +413,32 @@ async fn edit(args: &EditArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let path = with_query(&path, &params);
     let call = Call::put(&path).json(to_bytes(&body)?).header("if-match", if_match);
     let reply = client.call(call).await?;
-    show_one(out, args.output.output, &reply.body, &rule_times(&args.schedule.tz)?)?;
+    let times = rule_times(&args.schedule.tz)?;
+    match args.dry_run && args.output.output == Format::Text {
+        true => show_fires(out, &reply.body, &times)?,
+        false => show_one(out, args.output.output, &reply.body, &times)?,
+    }
     Ok(Exit::Ok)
+}
+
+/// The next fires of both definitions, side by side.
+fn show_fires(out: &mut dyn Write, body: &[u8], times: &Times) -> Result<(), Failure> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| Failure::unreadable(&error))?;
+    let fires = |name: &str| {
+        let list = value.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let shown = list.iter().filter_map(Value::as_str).map(|at| times.show(at));
+        shown.collect::<Vec<_>>()
+    };
+    let (before, after) = (fires("before"), fires("after"));
+    let at = |list: &[String], nth: usize| list.get(nth).cloned().unwrap_or_default();
+    let rows = (0..before.len().max(after.len())).map(|nth| vec![at(&before, nth), at(&after, nth)]);
+    show_table(out, vec!["BEFORE", "AFTER"], rows.collect())?;
+    let (pending, planned) = (cell(&value, &["pending"]), cell(&value, &["pending_at"]));
+    eprintln!("note: nothing was changed");
+    if !planned.is_empty() {
+        eprintln!("note: the fire planned for {}: {pending}", times.show(&planned));
+    }
+    Ok(())
 }
 
 async fn run_now(args: &RunNowArgs, out: &mut dyn Write) -> Result<Exit, Failure> {

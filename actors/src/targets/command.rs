@@ -11,6 +11,7 @@ use fencepost_core::target::CommandTarget;
 
 use super::attempt::{AttemptContext, failed, stopped, succeeded, with_error};
 use super::check::check_command;
+use super::gate::why_not;
 use super::signal::CancelSignal;
 use super::supervise::Report;
 use super::supervised::{End, Start, Stop, Supervised};
@@ -50,7 +51,7 @@ pub async fn run_command(
     match Supervised::start(&start, cancel) {
         Ok(run) => judge(run.finish(attempt, cancel).await),
         Err(error) => {
-            let error = format!("command_not_started: {}", error.kind());
+            let error = format!("command_not_started: {}", why_not(&error));
             failed(
                 RetryAdvice::ByPolicy,
                 EffectProof::NoEffect,

@@ -69,8 +69,19 @@ fn become_program(program: OsString, args: impl Iterator<Item = OsString>) -> io
 }
 
 fn tell(mut reasons: impl Write, error: &io::Error) -> ExitCode {
-    reasons.write_all(error.kind().to_string().as_bytes()).ok();
+    reasons.write_all(why_not(error).as_bytes()).ok();
     ExitCode::FAILURE
+}
+
+/// Why a command did not begin, without words of the system's own.
+pub(super) fn why_not(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such program, or no such folder to run it in".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "the program may not be executed, or its folder not be entered, by the server's user".to_owned()
+        }
+        kind => kind.to_string(),
+    }
 }
 
 /// Waits for the word; without it the supervisor is gone or wants no program any more.

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpgid, kill_process, kill_process_group, waitid};
 
 use super::asked::Asked;
-use super::gate::{self, GATE, GO, gate_main};
+use super::gate::{self, GATE, GO, gate_main, why_not};
 use super::leavers;
 
 /// The first argument that makes the program a supervisor.
@@ -125,7 +125,7 @@ pub fn supervise_main() -> ExitCode {
     match asked.and_then(|asked| Ok((asked, gate::start(&order.program, &order.args)?))) {
         Ok((asked, child)) => run(&order, child, payload, orders, asked),
         Err(error) => {
-            Report::NotStarted(error.kind().to_string()).send();
+            Report::NotStarted(why_not(&error)).send();
             ExitCode::SUCCESS
         }
     }

@@ -1,4 +1,4 @@
-//! The console of `dev`: a line for each attempt of a scheduled job and each stretch that was skipped.
+//! The console of `dev`: a line for each attempt and each stretch that was skipped.
 //!
 //! Owns: the line's form. Must never: be parsed by programs (they use `-o jsonl` or the API). Next:
 //! `../cli/`.
@@ -20,21 +20,9 @@ impl Notes for ConsoleNotes {
     fn job_changed(&self, _: &Job) {}
 
     fn attempt_ended(&self, job: &Job) {
-        let Origin::Occurrence { schedule, nominal, .. } = &job.origin else {
-            return;
-        };
-        let Some(attempt) = last_attempt(job) else { return };
-        let late = span_text(lateness(job, attempt));
-        let mut line = format!(
-            "{schedule:<16} {}  late {late:>8}  attempt {}  {}",
-            rfc3339(*nominal),
-            attempt.no,
-            result_word(attempt.result)
-        );
-        if let Some(error) = &attempt.error {
-            line.push_str(&format!("  {}", one_line(error)));
+        if let Some(line) = attempt_line(job) {
+            print_line(&line);
         }
-        print_line(&line);
     }
 
     fn job_purged(&self, _: JobId, _: JobState) {}
@@ -52,6 +40,26 @@ impl Notes for ConsoleNotes {
         );
         print_line(&line);
     }
+}
+
+/// Of whom: its schedule and the occurrence; else its id and when it was due.
+fn attempt_line(job: &Job) -> Option<String> {
+    let attempt = last_attempt(job)?;
+    let (whose, at) = match &job.origin {
+        Origin::Occurrence { schedule, nominal, .. } => (schedule.to_string(), *nominal),
+        Origin::Request { .. } => (job.id.to_string(), job.due_at),
+    };
+    let mut line = format!(
+        "{whose:<16} {}  late {:>8}  attempt {}  {}",
+        rfc3339(at),
+        span_text(lateness(job, attempt)),
+        attempt.no,
+        result_word(attempt.result)
+    );
+    if let Some(error) = &attempt.error {
+        line.push_str(&format!("  {}", one_line(error)));
+    }
+    Some(line)
 }
 
 /// A closed pipe must not end the server.

@@ -11,8 +11,8 @@ const HEAD: &str = "# The command line
 
 Made from the program itself (`BLESS=1 cargo test -p fencepost --test cli`); a test fails when the two
 differ. Data goes to standard output, everything else to standard error. On a terminal lists are tables;
-in a pipe they are tab-separated lines without a head. `-o json` and `-o jsonl` are the API's own JSON,
-byte for byte, with times in UTC; errors are then one problem document on standard error.
+in a pipe they are tab-separated lines without a head (`schedule preview` is a table in both). `-o json` and
+`-o jsonl` are the API's own JSON, byte for byte, with times in UTC; errors are then one problem document on standard error.
 
 A command finds the server at `http://127.0.0.1:4480` (`--server`, `FENCEPOST_SERVER`) and the token in
 `./fencepost-data/token` (`--token-file`, `FENCEPOST_TOKEN_FILE`), a file that its owner alone can read; the token is

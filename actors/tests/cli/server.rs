@@ -30,11 +30,49 @@ fn a_server_keeps_its_files_private_serves_and_drains_on_term() {
     let (code, id, err) = ask(&["job", "create", "--handler", "noop"]);
     assert_eq!(code, 0, "{err}");
     assert_eq!(ask(&["job", "wait", id.trim()]).0, 0);
+    let words = ["schedule", "create", "s", "--cron", "0 3 * * *", "--handler", "noop"];
+    assert_eq!(ask(&words).0, 0);
+    let words = [
+        "schedule",
+        "create",
+        "p",
+        "--every",
+        "1h",
+        "--paused",
+        "--handler",
+        "noop",
+    ];
+    assert_eq!(ask(&words).1, "p  paused\n");
+    let words = [
+        "schedule",
+        "create",
+        "past",
+        "--at-local",
+        "2026-01-01T00:00:00",
+        "--handler",
+        "noop",
+    ];
+    let (code, _, err) = ask(&words);
+    assert!(code == 0 && err.contains("note: that instant has passed"), "{err}");
+    let (code, out, err) = ask(&["schedule", "edit", "s", "--cron", "0 4 * * *", "--dry-run"]);
+    let first = out.lines().next().unwrap_or_default();
+    let pair = first.split_once('\t').unwrap_or_else(|| panic!("{out}{err}"));
+    assert!(
+        code == 0 && pair.0.ends_with("T03:00:00Z") && pair.1.ends_with("T04:00:00Z"),
+        "before and after, side by side: {out}{err}"
+    );
+    assert!(err.contains("nothing was changed"), "{err}");
     let refused = ask(&["job", "create", "--", "true"]);
     assert_eq!(refused.0, 4, "command targets are off until allowed: {}", refused.2);
     assert!(refused.2.contains("command_not_allowed"), "{}", refused.2);
     let (code, out, err) = ask(&["doctor", "-o", "jsonl"]);
     assert!(code == 0 && out.contains("\"check\":\"store\""), "{out}{err}");
+    let mut other = fencepost(folder.path(), &["job", "list"]);
+    other
+        .env("FENCEPOST_SERVER", server.url())
+        .env("FENCEPOST_TOKEN", "another-servers-token");
+    let (code, _, err) = crate::ended(other.output().unwrap());
+    assert!(code == 4 && err.contains("It is from FENCEPOST_TOKEN"), "{err}");
     let (code, out, err) = ask(&["clock", "confirm", "-o", "json"]);
     assert!(code == 0 && out.contains("\"was_in_doubt\":false"), "{out}{err}");
     let second = fencepost(folder.path(), &["serve", "--listen", "127.0.0.1:0"])

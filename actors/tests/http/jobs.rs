@@ -1,6 +1,10 @@
 //! Jobs over HTTP: keys, batches, waiting, cancelling, sending back, settling.
 
 use crate::{World, run};
+use fencepost::api::server::HttpLimits;
+use fencepost::node::NodeConfig;
+use fencepost_core::limits::LEASE_MS_MIN;
+use fencepost_core::time::Span;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -47,6 +51,98 @@ fn a_job_is_made_runs_and_is_read_back() {
         assert_eq!(attempt["token"].as_str().unwrap().len(), 40);
         let logs = world.get(&format!("/v1/jobs/{id}/logs")).await.json();
         assert_eq!(logs["items"][0]["output"], r#"{"a":1}"#);
+    });
+}
+
+#[test]
+fn an_attempt_is_recorded_with_its_worker_times_error_and_output() {
+    run(async {
+        let world = World::new().await;
+        let retry = json!({ "retry": { "attempts": 2, "backoff": "20ms", "cap": "20ms" } });
+        let id = world.make(&handler("fail", &retry)).await;
+        assert_eq!(world.wait(&id).await["state"], "dead");
+        let good = world.make(&handler("echo", &json!({ "payload": "said" }))).await;
+        world.wait(&good).await;
+        let attempts = async |id: &str| {
+            let list = world.get(&format!("/v1/jobs/{id}/attempts")).await.json();
+            list["items"].as_array().unwrap().clone()
+        };
+        let (failed, done) = (attempts(&id).await, attempts(&good).await);
+        assert_eq!((failed.len(), done.len()), (2, 1));
+        let time = |attempt: &Value, field: &str| {
+            chrono::DateTime::parse_from_rfc3339(attempt[field].as_str().unwrap()).unwrap()
+        };
+        for (at, attempt) in failed.iter().chain(&done).enumerate() {
+            assert!(attempt["worker"].as_str().unwrap().starts_with("local"), "{attempt}");
+            assert!(time(attempt, "granted_at") <= time(attempt, "ended_at"), "{attempt}");
+            let result = if at < 2 { "failed" } else { "succeeded" };
+            assert_eq!(attempt["result"], result, "{attempt}");
+            assert_eq!(
+                attempt["error"]
+                    .as_str()
+                    .map(|error| error.contains("it does not work")),
+                (at < 2).then_some(true),
+                "{attempt}"
+            );
+        }
+        assert_eq!((&failed[0]["attempt"], &failed[1]["attempt"]), (&json!(1), &json!(2)));
+        assert!(failed[0]["token"].as_str() < failed[1]["token"].as_str());
+        assert!(
+            time(&failed[1], "granted_at") - time(&failed[0], "ended_at") >= chrono::TimeDelta::milliseconds(10),
+            "half a backoff at least"
+        );
+        assert_eq!(done[0]["output_bytes"], "\"said\"".len());
+    });
+}
+
+#[test]
+fn a_handler_that_runs_for_longer_than_its_lease_keeps_it_without_a_word() {
+    run(async {
+        let short = |config: &mut NodeConfig| {
+            config.lease = Span::from_millis(LEASE_MS_MIN);
+            config.heartbeat = Span::from_millis(LEASE_MS_MIN / 5);
+        };
+        let world = World::with(HttpLimits::default(), short).await;
+        let id = world.make(&handler("hang", &json!({}))).await;
+        let shown = loop {
+            let shown = world.get(&format!("/v1/jobs/{id}")).await.json();
+            if shown["state"] == "running" {
+                break shown["current"].clone();
+            }
+        };
+        let later = world.get(&format!("/v1/jobs/{id}/wait?timeout=4")).await.json();
+        assert_eq!(
+            (&later["state"], &later["current"]),
+            (&json!("running"), &shown),
+            "{later}"
+        );
+        let ended = world.get(&format!("/v1/jobs/{id}/attempts")).await.json();
+        assert_eq!(ended["items"], json!([]), "{ended}");
+    });
+}
+
+#[test]
+fn a_job_that_nobody_took_before_its_expiry_is_expired() {
+    run(async {
+        let world = World::new().await;
+        let earlier = world.make(NOOP).await;
+        let now = world.wait(&earlier).await["ended_at"].as_str().unwrap().to_owned();
+        let now = chrono::DateTime::parse_from_rfc3339(&now).unwrap();
+        let at = |ms: i64| (now + chrono::TimeDelta::milliseconds(ms)).to_rfc3339();
+        // No worker asks for remote jobs here.
+        let body = |expiry: &str| json!({ "target": { "type": "remote", "name": "far" }, "expires_at": expiry });
+        let id = world.make(&body(&at(300)).to_string()).await;
+        let job = world.wait(&id).await;
+        assert_eq!(
+            (job["state"].as_str(), &job["attempt_count"]),
+            (Some("expired"), &json!(0)),
+            "{job}"
+        );
+        let past = world.post("/v1/jobs", &body(&at(-1)).to_string()).await;
+        assert_eq!(
+            (past.problem(), past.field().as_str()),
+            ((400, "already_expired".into()), "expires_at")
+        );
     });
 }
 

@@ -9,6 +9,7 @@ mod away;
 mod by_hand;
 mod commands;
 mod edges;
+mod flags;
 mod guard;
 mod input;
 mod jobs;

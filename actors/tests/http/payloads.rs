@@ -142,7 +142,20 @@ fn beh_p07_far_future_over_http() {
         assert_eq!(world.post("/v1/jobs", never).await.problem().0, 400);
         let past = r#"{"target":{"type":"handler","name":"noop"},"at":"2020-01-01T00:00:00Z","grace":"1h"}"#;
         let reply = world.post("/v1/jobs", past).await;
-        assert!(reply.status >= 400, "asked for later than its grace: {:?}", reply.body);
+        assert_eq!(
+            (reply.problem(), reply.field().as_str()),
+            ((400, "too_late".into()), "at"),
+            "due longer ago than its grace"
+        );
+        for beyond in ["10000-01-01T00:00:00Z", "+10000-01-01T00:00:00Z"] {
+            let body = format!("{{\"target\":{{\"type\":\"handler\",\"name\":\"noop\"}},\"at\":\"{beyond}\"}}");
+            let reply = world.post("/v1/jobs", &body).await;
+            assert_eq!(
+                (reply.problem(), reply.field().as_str()),
+                ((400, "instant_invalid".into()), "at"),
+                "{beyond}"
+            );
+        }
     });
 }
 
@@ -160,5 +173,42 @@ fn secrets_are_masked_in_answers() {
                 "{text}"
             );
         }
+    });
+}
+
+#[test]
+fn secrets_of_a_schedule_are_masked_in_every_answer_about_it() {
+    run(async {
+        let world = World::new().await;
+        let job =
+            r#""job":{"target":{"type":"command","argv":["true"],"env":{"DB_PASSWORD":"s3cr3t","PLAIN":"seen"}}}"#;
+        let made = world
+            .post("/v1/schedules", &format!("{{\"name\":\"s\",\"every\":\"1h\",{job}}}"))
+            .await;
+        assert_eq!(made.status, 201, "{:?}", made.body);
+        let ran = world.send("POST", "/v1/schedules/s/run-now", &[], None).await;
+        let id = ran.json()["id"].as_str().unwrap().to_owned();
+        let version = [("if-match", "\"1\"")];
+        let body = format!("{{\"every\":\"2h\",{job}}}");
+        let edited = world
+            .send("PUT", "/v1/schedules/s", &version, Some(body.as_bytes()))
+            .await;
+        assert_eq!(edited.status, 200, "{:?}", edited.body);
+        let mut answers = vec![made, ran, edited];
+        for path in ["", "/s", "/s/edits", "/s/fates", "/s/preview"] {
+            answers.push(world.get(&format!("/v1/schedules{path}")).await);
+        }
+        for path in ["", "/attempts", "/logs"] {
+            answers.push(world.get(&format!("/v1/jobs/{id}{path}")).await);
+        }
+        let texts = answers
+            .iter()
+            .map(|reply| String::from_utf8(reply.body.to_vec()).unwrap());
+        let mut masked = 0;
+        for text in texts {
+            assert!(!text.contains("s3cr3t"), "{text}");
+            masked += usize::from(text.contains("********") && text.contains("seen"));
+        }
+        assert!(masked >= 5, "made, edited, read, listed and its job: {masked}");
     });
 }

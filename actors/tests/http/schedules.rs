@@ -382,6 +382,79 @@ fn a_backfill_leaves_out_what_fired_and_a_rerun_keeps_to_its_cap() {
 }
 
 #[test]
+fn an_edit_says_what_becomes_of_the_planned_fire() {
+    run(async {
+        let world = World::new().await;
+        for word in ["keep", "retime", "drop"] {
+            make(&world, word, json!({ "cron": "0 0 1 1 *", "jitter": "1h" })).await;
+            let body = r#"{"cron":"0 0 1 7 *","job":{"target":{"type":"handler","name":"noop"}}}"#;
+            let put = async |query: &str| {
+                let path = format!("/v1/schedules/{word}?{query}");
+                let headers = [("if-match", "\"1\"")];
+                world.send("PUT", &path, &headers, Some(body.as_bytes())).await
+            };
+            let wrong = put("pending=lose").await;
+            assert_eq!((wrong.problem().0, wrong.field().as_str()), (400, "pending"));
+            let look = put(&format!("dry_run=true&pending={word}")).await.json();
+            let after = look["after"].as_array().unwrap();
+            assert_eq!(look["pending"], word, "{look}");
+            assert_eq!(after.contains(&look["pending_at"]), word == "keep", "{look}");
+            let edited = put(&format!("pending={word}")).await;
+            assert_eq!(edited.status, 200, "{word}: {:?}", edited.body);
+            let edits = world.get(&format!("/v1/schedules/{word}/edits")).await.json();
+            let edit = &edits["items"][1];
+            assert_eq!(
+                (&edit["kind"], &edit["pending"], &edit["pending_at"]),
+                (&"edited".into(), &word.into(), &look["pending_at"]),
+                "{edits}"
+            );
+            assert_eq!(edited.json()["next"]["nominal_at"], after[0], "{look}");
+        }
+    });
+}
+
+#[test]
+fn a_local_time_is_one_instant_by_the_policies_of_its_schedule() {
+    run(async {
+        let world = World::new().await;
+        let shown = async |rule: &str| {
+            let body = format!("{{{rule},\"tz\":\"Europe/Berlin\",\"after\":\"2026-01-01T00:00:00Z\"}}");
+            let shown = world.post("/v1/preview", &body).await.json();
+            let items = shown["items"].as_array().unwrap_or_else(|| panic!("{shown}")).clone();
+            assert_eq!(items.len(), 1, "{shown}");
+            (
+                items[0]["at"].as_str().unwrap().to_owned(),
+                items[0]["local"].as_str().unwrap().to_owned(),
+            )
+        };
+        for (rule, at, local) in [
+            (
+                r#""at_local":"2026-07-01T02:30:00""#,
+                "2026-07-01T00:30:00Z",
+                "2026-07-01T02:30:00+02:00",
+            ),
+            (
+                r#""at_local":"2026-03-29T02:30:00""#,
+                "2026-03-29T01:00:00Z",
+                "2026-03-29T03:00:00+02:00",
+            ),
+            (
+                r#""at_local":"2026-10-25T02:30:00""#,
+                "2026-10-25T00:30:00Z",
+                "2026-10-25T02:30:00+02:00",
+            ),
+            (
+                r#""at_local":"2026-10-25T02:30:00","overlap":"second""#,
+                "2026-10-25T01:30:00Z",
+                "2026-10-25T02:30:00+01:00",
+            ),
+        ] {
+            assert_eq!(shown(rule).await, (at.to_owned(), local.to_owned()), "{rule}");
+        }
+    });
+}
+
+#[test]
 fn previews_show_instants_in_the_zone_of_the_rule() {
     run(async {
         let world = World::new().await;

@@ -86,6 +86,16 @@ fn dev_prints_schedule_nominal_time_lateness_attempt_and_outcome_of_each_attempt
     let from = list["items"][0]["from"].as_str().unwrap_or_else(|| panic!("{list}"));
     let from = DateTime::parse_from_rfc3339(from).unwrap();
     assert!(from < ticks[0], "the first tick lies in the first span: {list}");
+    // A job of no schedule has a line, too, under its id.
+    let body =
+        serde_json::json!({"target": {"type": "command", "argv": ["no-such-program"]}, "retry": {"attempts": 1}});
+    let made = api.post("/v1/jobs", &body).expect(201);
+    let id = made["id"].as_str().unwrap_or_else(|| panic!("{made}"));
+    let line = until("the line of a job without a schedule", || {
+        printed(folder.path()).into_iter().find(|line| line.starts_with(id))
+    });
+    assert_eq!(facts(&line).4, "failed", "{line}");
+    assert!(line.contains("command_not_started: there is no such program"), "{line}");
     server.interrupt();
     assert_eq!(server.exit_code(), Some(0), "{}", server.said());
     assert!(folder.path().join("here/fencepost-data").is_dir());

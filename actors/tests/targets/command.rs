@@ -128,12 +128,12 @@ async fn ends_are_judged() {
         (
             argv(&["/nowhere/at/all"]),
             by_policy(EffectProof::NoEffect),
-            "command_not_started: entity not found",
+            "command_not_started: there is no such program, or no such folder to run it in",
         ),
         (
             argv(&["/"]),
             by_policy(EffectProof::NoEffect),
-            "command_not_started: permission denied",
+            "command_not_started: the program may not be executed, or its folder not be entered, by the server's user",
         ),
         (
             CommandTarget {
@@ -141,7 +141,7 @@ async fn ends_are_judged() {
                 ..argv(&["true"])
             },
             by_policy(EffectProof::NoEffect),
-            "command_not_started: entity not found",
+            "command_not_started: there is no such program, or no such folder to run it in",
         ),
     ] {
         let outcome = run(target).await;

@@ -21,10 +21,10 @@ pub enum BackupError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// There is something at the destination.
-    #[error("{0} is there already")]
+    #[error("the folder {0} is there already")]
     Occupied(String),
     /// The source holds no store.
-    #[error("{0} holds no store")]
+    #[error("the folder {0} holds no store")]
     NoStore(String),
     /// The store failed on the way.
     #[error(transparent)]

@@ -87,13 +87,21 @@ impl Place {
         let digits = !text.is_empty() && text.len() <= 4 && text.bytes().all(|b| b.is_ascii_digit());
         let Some(value) = text.parse::<u16>().ok().filter(|_| digits) else {
             let message = format!("{what}: '{text}' is not a value");
-            return Err(self.refuse(CronErrorKind::Value, message, self.value_hint(low, high)));
+            return Err(self.refuse(CronErrorKind::Value, message, self.part_hint(low, high, what)));
         };
         if !(low..=high).contains(&value) {
             let message = format!("{what}: {value} is outside {low}-{high}");
-            return Err(self.refuse(CronErrorKind::Range, message, self.value_hint(low, high)));
+            return Err(self.refuse(CronErrorKind::Range, message, self.part_hint(low, high, what)));
         }
         Ok(value)
+    }
+
+    /// Words stand for values of the field alone, and for none of its steps, counts and days.
+    fn part_hint(self, low: u16, high: u16, what: &str) -> String {
+        match what.is_empty() {
+            true => self.value_hint(low, high),
+            false => format!("use a number from {low} to {high}"),
+        }
     }
 
     fn value_hint(self, low: u16, high: u16) -> String {

@@ -43,6 +43,33 @@ fn refusals_say_code_field_and_position() {
 }
 
 #[test]
+fn a_hint_is_about_the_part_that_is_wrong() {
+    let cases = [
+        (
+            "0 0 * * 8",
+            "use 0 to 7, or SUN to SAT as a whole word; 0 and 7 are Sunday",
+        ),
+        ("0 0 * * 5#6", "use a number from 1 to 5"),
+        ("0 0 * * */x", "use a number from 1 to 9999"),
+        ("0 0 * */0 *", "use a number from 1 to 9999"),
+    ];
+    for (text, hint) in cases {
+        assert_eq!(error(text).hint, hint, "{text}");
+    }
+    let of = |text| {
+        let error = error(text);
+        (error.message, error.hint.contains("in quotes"))
+    };
+    let said = |text: &str, quotes| (format!("expression: {text}; 5, 6 or 7 expected"), quotes);
+    assert_eq!(
+        of("0"),
+        said("1 field", true),
+        "what a shell leaves of an expression without quotes"
+    );
+    assert_eq!(of("0 0 * *"), said("4 fields", false));
+}
+
+#[test]
 fn a_date_that_never_comes_names_the_field_at_fault() {
     let cases = [
         ("0 0 30 2 *", "day-of-month"),

@@ -109,6 +109,9 @@ fn words(text: &str) -> Vec<Token> {
     words
 }
 
+const FIELDS_IN_ORDER: &str = "minute hour day-of-month month day-of-week; with 6 fields the second comes first, with 7 \
+                               the year comes last";
+
 fn seven(mut words: Vec<Token>, end: usize) -> Result<Tokens, CronError> {
     let given = words.len();
     if given == 5 {
@@ -132,10 +135,15 @@ fn seven(mut words: Vec<Token>, end: usize) -> Result<Tokens, CronError> {
             kind: CronErrorKind::FieldCount,
             field: CronField::Expression,
             position: 0,
-            message: format!("expression: {given} fields; 5, 6 or 7 expected"),
-            hint: "minute hour day-of-month month day-of-week; with 6 fields the second comes \
-                   first, with 7 the year comes last"
-                .to_owned(),
+            message: match given {
+                1 => "expression: 1 field; 5, 6 or 7 expected".to_owned(),
+                _ => format!("expression: {given} fields; 5, 6 or 7 expected"),
+            },
+            // One word alone is what a shell leaves of an expression that nobody quoted.
+            hint: match given {
+                1 => format!("{FIELDS_IN_ORDER}; all of them are one argument, in quotes"),
+                _ => FIELDS_IN_ORDER.to_owned(),
+            },
         }),
     }
 }

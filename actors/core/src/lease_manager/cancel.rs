@@ -159,6 +159,11 @@ fn wrong_state(code: &'static str, job: &Job, wanted: &str) -> Refusal {
         RefusalKind::Conflict,
         code,
         format!("{} is not {wanted}", job.id),
-        "Look at the job's state; someone may have been faster.",
+        match job.state {
+            JobState::Uncertain => "It is uncertain: settle it with what you found.",
+            JobState::Dead => "It is dead: send it back with a retry.",
+            JobState::Waiting | JobState::Ready | JobState::Leased => "It goes on; someone may have been faster.",
+            JobState::Succeeded | JobState::Cancelled | JobState::Expired => "It has ended; make a new job.",
+        },
     )
 }

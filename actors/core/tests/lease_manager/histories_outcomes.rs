@@ -118,6 +118,12 @@ fn f15_a_human_settles() {
         let (mut leases, w, grant) = at_most_once(true);
         assert_eq!(leases.settle(1, verdict).unwrap_err().code, "job_not_uncertain");
         leases.report(&w, grant.job.id, grant.token, failed());
+        let refusal = leases.retry_dead(1).unwrap_err();
+        assert!(
+            refusal.hint.contains("settle"),
+            "a retry says what else to do: {}",
+            refusal.hint
+        );
         assert_eq!(leases.settle(1, verdict).unwrap().state, state);
         leases.check();
         assert_eq!(leases.offer(&w, 9).len(), usize::from(state == JobState::Ready));

@@ -92,7 +92,9 @@ fn a_dead_job_sent_back_keeps_its_history_and_gets_a_fresh_budget() {
         assert_eq!(leases.job(1).reason.as_deref(), Some("attempts used up"));
         if number == 1 {
             assert_eq!(leases.retry_dead(1).unwrap().state, JobState::Ready);
-            assert_eq!(leases.retry_dead(1).unwrap_err().code, "job_not_dead");
+            let refusal = leases.retry_dead(1).unwrap_err();
+            assert_eq!(refusal.code, "job_not_dead");
+            assert!(refusal.hint.starts_with("It goes on"), "{}", refusal.hint);
         }
     }
     assert_eq!(leases.job(1).attempts.len(), 2);

@@ -3,6 +3,7 @@
 use super::world::*;
 use crate::fate::FateKind::*;
 use crate::limits::FIRES_PER_STEP_MAX;
+use crate::schedule::{Exclusion, MisfirePolicy};
 use crate::time::Span;
 
 #[test]
@@ -114,6 +115,94 @@ fn beh_d11_one_off_beyond_its_grace_is_missed_at_once() {
     assert!(world.jobs.is_empty());
     assert_eq!(world.spans("late"), [(SkippedGrace, Some(1))]);
     world.audited("late");
+}
+
+#[test]
+fn a_one_shot_fires_once_at_its_instant_and_is_over() {
+    let mut world = World::new(NOON);
+    world.create("once", once(NOON + HOUR));
+    world.run(NOON + HOUR - 1);
+    assert!(world.jobs.is_empty());
+    world.run(NOON + 2 * DAY);
+    world.restart();
+    world.run(NOON + 3 * DAY);
+    assert_eq!(world.nominals("once"), [NOON + HOUR]);
+    assert_eq!(world.spans("once"), [(FiredOnTime, Some(1))]);
+    assert_eq!(world.cursor("once").finished_at, Some(at(NOON + HOUR)));
+    world.audited("once");
+}
+
+#[test]
+fn beh_d11_one_off_in_the_past_is_judged_by_its_policy() {
+    let all = MisfirePolicy::All { cap: 10, rate: 10 };
+    for (policy, late, fate) in [
+        (MisfirePolicy::Latest, DAY, FiredLate),
+        (MisfirePolicy::Coalesce, DAY, FiredLate),
+        (all, DAY, FiredLate),
+        (MisfirePolicy::Skip, DAY, SkippedMisfire),
+        (MisfirePolicy::Skip, 61, SkippedMisfire),
+        (MisfirePolicy::Skip, 60, FiredOnTime),
+    ] {
+        let mut world = World::new(NOON);
+        world.create("late", with(policy, once(NOON - late)));
+        world.run(NOON + MINUTE);
+        assert_eq!(world.spans("late"), [(fate, Some(1))], "{policy:?}, {late} s");
+        let fires = usize::from(fate != SkippedMisfire);
+        assert_eq!(world.nominals("late"), vec![NOON - late; fires], "{policy:?}, {late} s");
+        assert!(world.cursor("late").finished_at.is_some());
+        world.audited("late");
+    }
+}
+
+#[test]
+fn a_count_holds_while_missed_occurrences_are_made_up() {
+    let mut world = World::new(NOON);
+    let all = MisfirePolicy::All { cap: 100, rate: 1 };
+    let mut counted = with(all, cron("* * * * *"));
+    counted.count_max = Some(4);
+    world.create("counted", counted);
+    world.run(NOON + 2 * MINUTE);
+    world.down_until(NOON + HOUR);
+    world.run(NOON + 2 * HOUR);
+    world.restart();
+    world.run(NOON + 3 * HOUR);
+    assert_eq!(world.jobs.len(), 4, "{:?}", world.spans("counted"));
+    assert!(world.cursor("counted").finished_at.is_some());
+    world.audited("counted");
+}
+
+#[test]
+fn excluded_days_are_those_of_the_schedules_own_zone() {
+    // In Tokyo it is 21:00 of the 5th, day 20,458: its 6th begins in three hours, its Sunday on Saturday at 15:00 UTC.
+    let mut spec = cron_in("Asia/Tokyo", &["0 * * * *"]);
+    spec.exclusions = vec![
+        Exclusion::Dates {
+            first: 20_459,
+            last: 20_460,
+        },
+        Exclusion::Weekday(0),
+    ];
+    let excluded = |at: &i64| {
+        let hour = (at - NOON) / HOUR;
+        (3..51).contains(&hour) || (123..147).contains(&hour)
+    };
+    let hours: Vec<i64> = (1..=168).map(|hour| NOON + hour * HOUR).collect();
+    let mut lives = World::new(NOON);
+    lives.create("work", spec.clone());
+    lives.run(NOON + 7 * DAY);
+    let fires: Vec<i64> = hours.iter().copied().filter(|at| !excluded(at)).collect();
+    assert_eq!(lives.nominals("work"), fires);
+    let mut away = World::new(NOON);
+    away.create("work", with(MisfirePolicy::All { cap: 1_000, rate: 10 }, spec));
+    away.down_until(NOON + 7 * DAY);
+    away.run(NOON + 7 * DAY + HOUR - 1);
+    let mut made_up = away.nominals("work");
+    made_up.sort_unstable();
+    assert_eq!(made_up, fires);
+    for world in [lives, away] {
+        assert_eq!(world.count("work", Excluded), 48 + 24);
+        world.audited("work");
+    }
 }
 
 #[test]
