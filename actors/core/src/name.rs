@@ -66,6 +66,14 @@ impl Name {
         }
     }
 
+    /// The queue of a line.
+    pub fn queue(&self) -> Name {
+        match self.0.strip_prefix([REMOTE_MARK, COMMAND_MARK]) {
+            Some(queue) => Name(queue.into()),
+            None => self.clone(),
+        }
+    }
+
     /// Whether it is a line of commands.
     pub fn is_command_line(&self) -> bool {
         self.0.starts_with(COMMAND_MARK)

@@ -238,12 +238,12 @@ impl LeaseManager {
         }));
     }
 
-    /// The class of this name; a full directory first drops those without rows, and their marks.
+    /// The class of this name; a new queue in a full directory first drops classes without rows, and their marks.
     pub(super) fn class_for(&mut self, name: &ClassName, out: &mut Orders) -> ClassId {
         if let Some(class) = self.ready.find(name) {
             return class;
         }
-        if self.ready.len() >= CLASS_COUNT_MAX {
+        if !self.ready.has_queue(&name.0, &name.1) && self.ready.queue_count() >= CLASS_COUNT_MAX {
             for ((queue, tenant), marked) in self.ready.drop_idle() {
                 if marked {
                     out.delete(RowKey::Mark(self.facts.shard, MarkRange::Ready(queue, tenant)));

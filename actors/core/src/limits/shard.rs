@@ -2,7 +2,7 @@
 //!
 //! Owns: numbers only. Must never: hold logic. Next: `mod.rs`, where they are checked against each other.
 
-/// Classes (queue, tenant) with ready jobs that one shard keeps a window for.
+/// Queues (of one tenant) with ready jobs that one shard keeps windows for, one for each of its lines.
 pub const CLASS_COUNT_MAX: usize = 10_000;
 /// Ready jobs of one shard held in memory, over all classes.
 pub const READY_WINDOW_JOBS: usize = 2_048;

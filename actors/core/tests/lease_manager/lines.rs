@@ -7,7 +7,7 @@ use fencepost_core::ids::{OfferId, WorkerId};
 use fencepost_core::job::{JobSpec, JobState};
 use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput};
 use fencepost_core::level;
-use fencepost_core::limits::{LINE_MOVES_PER_STEP_MAX, READY_WINDOW_JOBS};
+use fencepost_core::limits::{CLASS_COUNT_MAX, LINE_MOVES_PER_STEP_MAX, READY_WINDOW_JOBS};
 use fencepost_core::row::{Row, RowKey};
 use fencepost_core::time::Span;
 
@@ -238,6 +238,45 @@ fn one_step_moves_so_many_commands_and_the_next_goes_on() {
         "it rests"
     );
     assert_eq!(granted(&mut leases, true, 5).len(), 5);
+}
+
+/// A queue counts once in the directory, whichever of its lines have jobs.
+#[test]
+fn f30_a_full_directory_refuses_new_queues_and_no_line_of_a_known_one() {
+    let mut leases = Leases::new();
+    let in_queue = |number: u64, spec: JobSpec| {
+        let queue = name(&format!("q{number}"));
+        JobSpec { queue, ..spec }
+    };
+    let most = CLASS_COUNT_MAX as u64;
+    for number in 1..=most {
+        leases.create(item(number, in_queue(number, spec()))).unwrap();
+    }
+    let refused = |leases: &mut Leases, number, spec| leases.create(item(number, spec)).unwrap_err().code;
+    for (number, spec) in [(most + 1, spec()), (most + 2, command())] {
+        assert_eq!(refused(&mut leases, number, in_queue(number, spec)), "queue_limit");
+    }
+    for number in 1..=3 {
+        leases
+            .create(item(most + 10 + number, in_queue(number, command())))
+            .unwrap();
+    }
+    leases.check();
+    // A line that is worked off gives no room while its queue has another.
+    assert_eq!(granted_of(&mut leases, false, 1, &["q1"]), [1]);
+    assert_eq!(
+        refused(&mut leases, most + 1, in_queue(most + 1, spec())),
+        "queue_limit"
+    );
+    leases.cancel(most + 11).unwrap();
+    // It stands in line until its turn.
+    assert_eq!(granted_of(&mut leases, true, 1, &["q1"]), []);
+    leases.create(item(most + 1, in_queue(most + 1, command()))).unwrap();
+    assert_eq!(
+        refused(&mut leases, most + 2, in_queue(most + 2, spec())),
+        "queue_limit"
+    );
+    leases.check();
 }
 
 #[test]
