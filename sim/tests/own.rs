@@ -9,7 +9,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::{Folder, sim, told};
+use support::{Folder, first_bundle, sim, told};
 
 const SCENARIOS: &str = "examples/payments/scenarios";
 
@@ -47,13 +47,7 @@ fn a_handler_that_ignores_its_key_is_found_with_a_bundle_that_repeats_and_shrink
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("VIOLATION no_double_effect: w0-"), "{text}");
     assert!(text.contains("/charge was applied 2 times"), "{text}");
-    let bundle = text
-        .split("bundle: ")
-        .nth(1)
-        .unwrap()
-        .split_whitespace()
-        .next()
-        .unwrap();
+    let bundle = first_bundle(&text);
     let again = payments(&["repro", bundle]);
     assert_eq!(again.status.code(), Some(1), "{}", told(&again));
     assert!(

@@ -5,7 +5,7 @@ mod support;
 
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{CANARY, Folder, told};
+use support::{CANARY, Folder, first_bundle, told};
 
 fn soak(folder: &Folder, words: &[&str]) -> Output {
     Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/soak"))
@@ -39,13 +39,7 @@ fn a_soak_ends_at_the_first_violation_and_names_its_bundle() {
     let output = soak(&folder, &["1h", "--plant", CANARY]);
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     let text = told(&output);
-    let bundle = text
-        .split("bundle: ")
-        .nth(1)
-        .unwrap()
-        .split_whitespace()
-        .next()
-        .unwrap();
+    let bundle = first_bundle(&text);
     assert!(
         bundle.starts_with(folder.name()) && Path::new(bundle).exists(),
         "{text}"

@@ -10,6 +10,8 @@ use std::sync::Arc;
 const REMOTE_MARK: char = '~';
 /// What the lines of commands begin with.
 const COMMAND_MARK: char = '!';
+/// Sorts after every line of commands, before every name of a user.
+const QUEUES_FROM: char = '"';
 
 /// 1 to 128 characters of `A-Z a-z 0-9 . _ -`, the first a letter or digit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +66,14 @@ impl Name {
         }
     }
 
+    /// The queue of a line.
+    pub fn queue(&self) -> Name {
+        match self.0.strip_prefix([REMOTE_MARK, COMMAND_MARK]) {
+            Some(queue) => Name(queue.into()),
+            None => self.clone(),
+        }
+    }
+
     /// Whether it is a line of commands.
     pub fn is_command_line(&self) -> bool {
         self.0.starts_with(COMMAND_MARK)
@@ -77,6 +87,17 @@ impl Name {
     /// Whether it is a line of remote jobs.
     pub fn is_remote_line(&self) -> bool {
         self.0.starts_with(REMOTE_MARK)
+    }
+
+    /// Where the lines of nodes begin in the order of lines, their queues' and, before these, those of their commands.
+    pub(crate) fn lines_from(commands: bool) -> Name {
+        let first = if commands { COMMAND_MARK } else { QUEUES_FROM };
+        Name(String::from(first).into())
+    }
+
+    /// Where they end: the lines of remote jobs follow.
+    pub(crate) fn lines_to() -> Name {
+        Name(String::from(REMOTE_MARK).into())
     }
 
     /// The text.

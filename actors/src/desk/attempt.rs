@@ -13,7 +13,7 @@ use crate::targets::tail::OutputTail;
 use crate::targets::{AttemptContext, CancelSignal, StopReason};
 use crate::watched::Watched;
 use crate::worker::ToWorker;
-use fencepost_core::job::{EffectProof, Outcome, RetryAdvice, Verdict};
+use fencepost_core::job::{EffectProof, Outcome, RetryAdvice, SILENT, SILENT_TO_THE_END, Verdict};
 use fencepost_core::lease_manager::io::Recorded;
 use fencepost_core::limits::REPORT_WAIT_MS;
 use fencepost_core::name::Name;
@@ -302,14 +302,13 @@ impl Attempt {
             let verdict = Verdict::TimedOut {
                 effect: EffectProof::Unproven,
             };
-            let error = "timed_out: the worker did not report in time";
-            return Some(with_error(verdict, error, OutputTail::default()));
+            return Some(with_error(verdict, SILENT_TO_THE_END, OutputTail::default()));
         }
         if now >= state.silent_at {
             state.lost.get_or_insert("its worker was silent for a whole lease");
         }
         let why = state.lost.or(state.released.then_some("it was given back"))?;
-        let error = format!("worker_lost: {why}");
+        let error = format!("{SILENT}{why}");
         let (retry, effect) = (RetryAdvice::ByPolicy, EffectProof::Unproven);
         Some(failed(retry, effect, &error, OutputTail::default()))
     }

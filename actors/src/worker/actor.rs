@@ -181,6 +181,7 @@ impl WorkerActor {
                     control.stop(reason);
                 }
             }
+            WorkerEffect::TellRecorded { items } => self.parts.runner.note_recorded(&items),
             WorkerEffect::Drained => {
                 for drained in self.drained.drain(..) {
                     let _ = drained.send(());
@@ -276,9 +277,6 @@ impl Handler<ToWorker> for WorkerActor {
     fn handle(&mut self, message: ToWorker, ctx: &mut Context<WorkerActor>) {
         match message {
             ToWorker::Input(input) => {
-                if let WorkerInput::Recorded { items, .. } = &input {
-                    self.parts.runner.note_recorded(items);
-                }
                 if let WorkerInput::Granted { grants, .. } = &input {
                     self.compare_lease(grants);
                 }

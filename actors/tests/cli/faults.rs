@@ -3,7 +3,9 @@
 use crate::{ended, fencepost, folder_with_token, run};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::Receiver;
 
 /// A listener that treats its first connection like this.
 #[allow(clippy::disallowed_methods, reason = "the other end of a broken connection")]
@@ -51,10 +53,18 @@ fn answer_made(stream: &mut TcpStream) {
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-fn interrupt(child: &Child) {
+/// How a command ends that is interrupted once the word has come that it waits.
+fn interrupted(folder: &Path, words: &[&str], waits: &Receiver<()>) -> (i32, String, String) {
+    let child = fencepost(folder, words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    waits.recv().unwrap();
     let id = child.id().to_string();
     let signal = Command::new("kill").args(["-INT", &id]).status().unwrap();
     assert!(signal.success());
+    ended(child.wait_with_output().unwrap())
 }
 
 const CHANGE: &[&str] = &["job", "create", "--handler", "noop"];
@@ -99,14 +109,7 @@ fn ctrl_c_while_waiting_exits_with_130() {
     let folder = folder_with_token();
     let url = format!("http://{address}");
     let words = ["job", "wait", "job_0", "--server", &url, "-o", "json"];
-    let child = fencepost(folder.path(), &words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    told.recv().unwrap();
-    interrupt(&child);
-    let (code, out, err) = ended(child.wait_with_output().unwrap());
+    let (code, out, err) = interrupted(folder.path(), &words, &told);
     assert_eq!((code, out.as_str()), (130, ""), "{err}");
     assert!(err.contains("\"interrupted\""), "{err}");
 }
@@ -146,14 +149,7 @@ fn an_import_that_is_interrupted_tells_what_it_had_made() {
     let folder = folder_with_token();
     std::fs::write(folder.path().join("tab"), "0 1 * * * /bin/one\n0 2 * * * /bin/two\n").unwrap();
     let words = ["import", "crontab", "tab", "--server", &url];
-    let child = fencepost(folder.path(), &words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    told.recv().unwrap();
-    interrupt(&child);
-    let (code, out, err) = ended(child.wait_with_output().unwrap());
+    let (code, out, err) = interrupted(folder.path(), &words, &told);
     assert_eq!(code, 130, "{err}");
     assert!(out.starts_with("1\tcreated\tone-") && !out.contains("two"), "{out}");
     assert!(err.contains("1 created") && err.contains("[interrupted]"), "{err}");

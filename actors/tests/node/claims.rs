@@ -23,8 +23,9 @@ use fencepost::shell::load::OpenPlan;
 use fencepost::shell::messages::{FromWorker, ToShard, WorkerLink};
 use fencepost::shell::shard_actor::{ShardActor, ShardParts};
 use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
-use fencepost_core::ids::{Generation, OfferId, ShardMap, Token, WorkerId};
+use fencepost_core::ids::{Generation, OfferId, ShardMap, WorkerId};
 use fencepost_core::job::{AttemptResult, Delivery, EffectProof, Job, Outcome, Verdict};
+use fencepost_core::lease_manager::io::Grant;
 use fencepost_core::level::{self, Level};
 use fencepost_core::limits::WORKER_LINKS_MAX;
 use fencepost_core::row::{Row, RowKey};
@@ -353,25 +354,21 @@ fn f14_what_nobody_began_of_a_claim_that_is_gone_goes_back_until_its_owner_has_h
         let owner = Owner::start(&world, "a").await;
         owner.host(&world, true).await;
         let id = owner.create(1).await;
-        let granted: Arc<Mutex<Vec<(JobId, Token)>>> = Arc::default();
-        let heard = granted.clone();
-        let link: WorkerLink = Arc::new(move |input| {
-            if let WorkerInput::Granted { grants, .. } = input {
-                let keys = grants.iter().map(|grant| (grant.job.id, grant.token));
-                heard.lock().unwrap().extend(keys);
-            }
-            true
-        });
+        let (link, told) = listening();
+        let granted = || -> Vec<_> {
+            let grants = grants_of(&told).into_iter();
+            grants.map(|grant| (grant.job.id, grant.token)).collect()
+        };
         let gone = WorkerId::of_start(name("w"), 5 << 40).beside(77);
         let asks = ToShard::Worker(gone, link, offer("default"));
         owner.shard_of(id).send(asks).await.unwrap();
-        while granted.lock().unwrap().is_empty() {
+        while granted().is_empty() {
             world.settle().await;
         }
         owner.host(&world, false).await;
         let counter = Counter::new(&world);
         counter.owners.learn_board(&owner.holds(1));
-        assert!(counter.desk.give_back(granted.lock().unwrap().clone()));
+        assert!(counter.desk.give_back(granted()));
         while owner.reports.link_count() == 0 {
             world.settle().await;
         }
@@ -404,6 +401,30 @@ fn f26_an_owner_hears_of_a_raise_by_opening_and_answers_what_the_one_before_carr
     });
 }
 
+/// What a way to a worker was told.
+type Told = Arc<Mutex<Vec<WorkerInput>>>;
+
+/// A way to a worker, and what comes over it.
+fn listening() -> (WorkerLink, Told) {
+    let told = Told::default();
+    let heard = told.clone();
+    let link: WorkerLink = Arc::new(move |input| {
+        heard.lock().unwrap().push(input);
+        true
+    });
+    (link, told)
+}
+
+/// The grants among it.
+fn grants_of(told: &Told) -> Vec<Grant> {
+    let told = told.lock().unwrap();
+    let granted = told.iter().filter_map(|input| match input {
+        WorkerInput::Granted { grants, .. } => Some(grants.clone()),
+        _ => None,
+    });
+    granted.flatten().collect()
+}
+
 /// One slot for the remote jobs of a queue.
 fn offer(queue: &str) -> FromWorker {
     FromWorker::Offer {
@@ -424,30 +445,18 @@ fn f14_a_grant_that_finds_no_way_to_its_worker_costs_its_job_nothing() {
         owner.host(&world, true).await;
         let id = owner.create(1).await;
         let shard = &owner.shards[usize::from(ShardMap::new(SHARDS).unwrap().shard_of(id.slot()).0)];
-        let told: Arc<Mutex<Vec<WorkerInput>>> = Arc::default();
         let deaf: WorkerLink = Arc::new(|_| false);
-        let heard = told.clone();
-        let link: WorkerLink = Arc::new(move |input| {
-            heard.lock().unwrap().push(input);
-            true
-        });
+        let (link, told) = listening();
         let own = WorkerId::of_start(name("w"), 5 << 40);
         let message = ToShard::Worker(own.beside(1), deaf, offer("default"));
         shard.send(message).await.unwrap();
-        let granted = || {
-            let told = told.lock().unwrap();
-            told.iter().find_map(|input| match input {
-                WorkerInput::Granted { grants, .. } => grants.first().cloned(),
-                _ => None,
-            })
-        };
         let mut number = 1;
         let grant = loop {
             number += 1;
             let message = ToShard::Worker(own.beside(number), link.clone(), offer("default"));
             shard.send(message).await.unwrap();
             world.settle().await;
-            if let Some(grant) = granted() {
+            if let Some(grant) = grants_of(&told).first().cloned() {
                 break grant;
             }
         };
@@ -467,12 +476,7 @@ fn p7_a_shard_reaches_so_many_claims_and_every_nodes_own_worker() {
         let owner = Owner::start(&world, "a").await;
         owner.host(&world, true).await;
         let shard = &owner.shards[0];
-        let told: Arc<Mutex<Vec<WorkerInput>>> = Arc::default();
-        let heard = told.clone();
-        let link: WorkerLink = Arc::new(move |input| {
-            heard.lock().unwrap().push(input);
-            true
-        });
+        let (link, told) = listening();
         let own = |start: u64| WorkerId::of_start(name("w"), start << 40);
         let say = |worker: WorkerId| {
             let items = Vec::new();

@@ -22,6 +22,12 @@ pub fn told(output: &Output) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
+/// The first bundle that is named in what it said.
+pub fn first_bundle(said: &str) -> &str {
+    let named = said.split("bundle: ").nth(1).unwrap();
+    named.split_whitespace().next().unwrap()
+}
+
 /// The planted bug that fails in a fixed share of seeds.
 pub const CANARY: &str = "repeats-an-effect";
 

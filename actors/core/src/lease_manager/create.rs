@@ -172,13 +172,10 @@ impl LeaseManager {
         ))
     }
 
-    /// A new class must fit into the directory; jobs that exist already are always let in.
+    /// A new queue must fit into the directory; jobs that exist already are always let in.
     fn check_class(&self, spec: &JobSpec) -> Result<(), Refusal> {
-        let known = self
-            .ready
-            .find(&(spec.line_at(self.level), spec.tenant.clone()))
-            .is_some();
-        if known || self.ready.len() < CLASS_COUNT_MAX || self.ready.has_idle() {
+        let known = self.ready.has_queue(&spec.queue, &spec.tenant);
+        if known || self.ready.queue_count() < CLASS_COUNT_MAX || self.ready.has_idle() {
             return Ok(());
         }
         Err(Refusal::new(

@@ -71,6 +71,11 @@ impl Elapsed {
         }
     }
 
+    /// When the last step was.
+    pub(super) fn stepped_at(&self) -> Monotonic {
+        self.last.1
+    }
+
     /// Compares the clocks.
     pub(super) fn on_step(&mut self, now: Now) {
         let (store, mono) = std::mem::replace(&mut self.last, (now.store, now.mono));

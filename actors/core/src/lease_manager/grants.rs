@@ -61,7 +61,7 @@ impl LeaseManager {
             grants.extend(self.grant_apart(now, worker, asked, out));
         }
         let mut vain_turns = 0;
-        while grants.len() < slots && vain_turns < READY_LOADS_MAX && self.has_lease_room() {
+        while grants.len() < slots && vain_turns < READY_LOADS_MAX && self.has_lease_room() && self.may_move() {
             let Some(queue) = self.ready.next_line(&asked.lines) else {
                 break;
             };

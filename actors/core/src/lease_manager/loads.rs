@@ -9,7 +9,7 @@ use super::waiting::{WaitEntry, WaitKey};
 use super::window::{Beyond, cost_of};
 use super::{LeaseManager, Orders};
 use crate::ids::JobId;
-use crate::job::{Job, JobState};
+use crate::job::{Job, JobState, Place};
 use crate::lease_manager::io::LeaseEffect;
 use crate::limits::{WAIT_WINDOW_BYTES, WAIT_WINDOW_JOBS};
 use crate::row::{ReadyRow, WaitRow};
@@ -18,6 +18,9 @@ use std::sync::Arc;
 
 /// Half a window: with what was left it does not overflow.
 const WAIT_PAGE_ROWS: usize = WAIT_WINDOW_JOBS / 2;
+
+/// Why a row that the job's row does not name is not decided on: whatever moves the job would leave it behind.
+const LIES_ELSEWHERE: &str = "the place row is not where the job's row says";
 
 impl LeaseManager {
     /// Orders the next page of a class's range, if its window runs low.
@@ -87,7 +90,14 @@ impl LeaseManager {
         }
         let stands = job.spec.lines().any(|line| line == name.0) && job.spec.tenant == name.1;
         let fits = stands && job.spec.priority == row.priority;
-        if let Some(reason) = reject(&job, row.id, fits) {
+        // A job that became due keeps its place in the order when its row follows.
+        let lies = match job.place {
+            Place::Ready { order } => order == row.order,
+            Place::Wait { at, .. } => at == row.order,
+            Place::Leased | Place::Parked | Place::DeadLetter { .. } | Place::None => false,
+        };
+        let reason = reject(&job, row.id, fits).or((!lies).then_some(LIES_ELSEWHERE));
+        if let Some(reason) = reason {
             out.effect(LeaseEffect::JobRejected { id: row.id, reason });
             return;
         }
@@ -123,7 +133,9 @@ impl LeaseManager {
         if self.waits.window().is_gone(&key) || self.waits.knows(&key) || self.leases.get(row.id).is_some() {
             return;
         }
-        if let Some(reason) = reject(&job, row.id, true) {
+        let lies = matches!(job.place, Place::Wait { at, .. } if at == row.at);
+        let reason = reject(&job, row.id, true).or((!lies).then_some(LIES_ELSEWHERE));
+        if let Some(reason) = reason {
             out.effect(LeaseEffect::JobRejected { id: row.id, reason });
             return;
         }

@@ -81,6 +81,8 @@ pub struct LeaseManager {
     waiting_offers: WaitingOffers,
     /// Ready jobs of this step whose place row is not written yet.
     unplaced: Vec<(ClassId, ReadyKey)>,
+    /// Of this step, or of the one before until the next begins.
+    moved: usize,
     recent: RecentTokens,
     sweep: Sweep,
     /// Of the newest token of this epoch.
@@ -112,6 +114,7 @@ impl LeaseManager {
             workers: Workers::default(),
             waiting_offers: WaitingOffers::default(),
             unplaced: Vec::new(),
+            moved: 0,
             recent: RecentTokens::default(),
             sweep: Sweep::new(now.mono),
             sequence: 0,
@@ -240,6 +243,8 @@ impl LeaseManager {
             by_clock,
             self.sweep.next_wake(),
             self.elapsed.next_wake(),
+            // The next step goes on where this one stopped.
+            (!self.may_move()).then(|| self.elapsed.stepped_at()),
         ];
         Wake {
             mono: mono.into_iter().flatten().min(),
@@ -266,6 +271,8 @@ impl LeaseManager {
         self.leases.on_step(now.mono);
         self.elapsed.on_step(now);
         self.doubt = now.doubt;
+        self.fresh |= !self.may_move();
+        self.moved = 0;
     }
 
     /// What became ready goes to the offers that wait for it; what is left gets its row and is hinted.

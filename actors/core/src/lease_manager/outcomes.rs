@@ -124,7 +124,7 @@ impl LeaseManager {
         if is_said_again(record, &item.outcome) {
             return Recorded::Recorded;
         }
-        self.keep_evidence(*job, item.token, item.outcome.verdict, out);
+        self.keep_evidence(*job, item.token, &item.outcome, out);
         Recorded::Stale
     }
 
@@ -154,17 +154,21 @@ impl LeaseManager {
             return Recorded::Recorded;
         }
         if let Some(token) = last.map(|record| record.token) {
-            self.keep_evidence(job, token, outcome.verdict, out);
+            self.keep_evidence(job, token, outcome, out);
         }
         Recorded::Stale
     }
 
-    /// Notes once, in the attempt's record, what its worker said when it came back.
-    fn keep_evidence(&mut self, mut job: Job, token: Token, verdict: Verdict, out: &mut Orders) {
+    /// Notes once, in the attempt's record, what its worker said when it came back. Its silence says nothing, and
+    /// must not take the place of its word.
+    fn keep_evidence(&mut self, mut job: Job, token: Token, outcome: &Outcome, out: &mut Orders) {
+        if outcome.is_silence() {
+            return;
+        }
         let Some(record) = job.attempts.iter_mut().rfind(|record| record.token == token) else {
             return;
         };
-        let Some(noted) = with_evidence(record, verdict) else {
+        let Some(noted) = with_evidence(record, outcome.verdict) else {
             return;
         };
         record.error = Some(noted);

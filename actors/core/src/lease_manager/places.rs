@@ -8,7 +8,7 @@ use super::waiting::{self, WaitEntry, WaitKey};
 use super::window::{Beyond, cost_of};
 use super::{LeaseManager, Orders};
 use crate::job::{Job, JobState, Place};
-use crate::limits::CLASS_COUNT_MAX;
+use crate::limits::{CLASS_COUNT_MAX, LINE_MOVES_PER_STEP_MAX};
 use crate::machine::Expect;
 use crate::row::{DeadLetterRow, MarkRange, MarkRow, ParkedRow, Row, RowKey, WaitRow};
 use crate::time::{Monotonic, Now, Span, StoreTime};
@@ -176,8 +176,15 @@ impl LeaseManager {
         self.level.has_command_lines() && job.spec.is_command() && !self.ready.class(class).name.0.is_command_line()
     }
 
+    /// Whether this step may still move jobs to their own lines. One that may not grants nothing more: what it would
+    /// take next may be one of them.
+    pub(super) fn may_move(&self) -> bool {
+        self.moved < LINE_MOVES_PER_STEP_MAX
+    }
+
     /// A ready job that was taken out of memory goes to its own line, to the same place.
     pub(super) fn move_line(&mut self, (class, key, entry): (ClassId, ReadyKey, ReadyEntry), out: &mut Orders) {
+        self.moved += 1;
         self.delete_taken(class, key, entry.lies, out);
         self.order_ready_page(class, out);
         self.enter_ready(entry.job, key.1, Lies::Nowhere, out);
@@ -231,12 +238,12 @@ impl LeaseManager {
         }));
     }
 
-    /// The class of this name; a full directory first drops those without rows, and their marks.
+    /// The class of this name; a new queue in a full directory first drops classes without rows, and their marks.
     pub(super) fn class_for(&mut self, name: &ClassName, out: &mut Orders) -> ClassId {
         if let Some(class) = self.ready.find(name) {
             return class;
         }
-        if self.ready.len() >= CLASS_COUNT_MAX {
+        if !self.ready.has_queue(&name.0, &name.1) && self.ready.queue_count() >= CLASS_COUNT_MAX {
             for ((queue, tenant), marked) in self.ready.drop_idle() {
                 if marked {
                     out.delete(RowKey::Mark(self.facts.shard, MarkRange::Ready(queue, tenant)));

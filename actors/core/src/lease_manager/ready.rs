@@ -56,6 +56,8 @@ pub(super) struct Class {
 pub(super) struct ReadyRange {
     classes: BTreeMap<ClassId, Class>,
     by_name: BTreeMap<ClassName, ClassId>,
+    /// Queue and tenant, with how many of the queue's lines are classes here: they count as one.
+    queues: BTreeMap<ClassName, usize>,
     /// Per queue, the classes that wait for their turn; no empty lines.
     lines: BTreeMap<Name, VecDeque<ClassId>>,
     /// The queue that was served last.
@@ -90,6 +92,11 @@ pub(super) fn key_of(row: &ReadyRow) -> ReadyKey {
     (row.priority, row.order, row.id)
 }
 
+/// The queue of a class, whichever of its lines this is.
+fn queue_of((line, tenant): &ClassName) -> ClassName {
+    (line.queue(), tenant.clone())
+}
+
 /// The row of a key.
 pub(super) fn row_of(shard: ShardId, class: &ClassName, key: ReadyKey) -> ReadyRow {
     ReadyRow {
@@ -118,6 +125,7 @@ impl ReadyRange {
         let id = ClassId(self.next_id);
         self.next_id += 1;
         self.by_name.insert(name.clone(), id);
+        *self.queues.entry(queue_of(name)).or_default() += 1;
         self.classes.insert(
             id,
             Class {
@@ -308,9 +316,14 @@ impl ReadyRange {
         self.loads > 0
     }
 
-    /// Classes in the directory.
-    pub(super) fn len(&self) -> usize {
-        self.classes.len()
+    /// Queues in the directory, those of each tenant counted.
+    pub(super) fn queue_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Whether a queue, or the one of a line, has a class in the directory.
+    pub(super) fn has_queue(&self, line: &Name, tenant: &Name) -> bool {
+        self.queues.contains_key(&(line.queue(), tenant.clone()))
     }
 
     /// Drops classes of which no row exists; answers their names and whether a mark was stored.
@@ -321,6 +334,12 @@ impl ReadyRange {
         let names: Vec<_> = gone.map(|class| (class.name, class.mark.stored().is_some())).collect();
         for (name, _) in &names {
             self.by_name.remove(name);
+            let queue = queue_of(name);
+            let left = self.queues.get(&queue).map_or(0, |lines| lines.saturating_sub(1));
+            match left {
+                0 => drop(self.queues.remove(&queue)),
+                _ => drop(self.queues.insert(queue, left)),
+            }
         }
         names
     }
@@ -330,9 +349,13 @@ impl ReadyRange {
         self.classes.values()
     }
 
-    /// Whether a class could be dropped to make room for another.
+    /// Whether a queue could be dropped, with all its lines, to make room for another.
     pub(super) fn has_idle(&self) -> bool {
-        self.classes.values().any(Class::is_idle)
+        let mut idle: BTreeMap<ClassName, usize> = BTreeMap::new();
+        for class in self.classes.values().filter(|class| class.is_idle()) {
+            *idle.entry(queue_of(&class.name)).or_default() += 1;
+        }
+        idle.iter().any(|(queue, lines)| self.queues.get(queue) == Some(lines))
     }
 
     /// Panics on a contradiction.
@@ -347,6 +370,11 @@ impl ReadyRange {
             let should = !class.window.is_empty() || class.window.wants_load(0);
             assert!(!should || class.in_line, "a class with work stands in line");
         }
+        let mut queues: BTreeMap<ClassName, usize> = BTreeMap::new();
+        for name in self.by_name.keys() {
+            *queues.entry(queue_of(name)).or_default() += 1;
+        }
+        assert_eq!(queues, self.queues, "each queue is counted once, with its lines");
         assert_eq!(cost, self.cost, "the range's cost is the sum of its classes");
         let loads = self.classes.values().filter(|class| class.window.is_loading()).count();
         assert_eq!(loads, self.loads, "pages under way are counted");

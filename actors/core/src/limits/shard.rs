@@ -2,7 +2,7 @@
 //!
 //! Owns: numbers only. Must never: hold logic. Next: `mod.rs`, where they are checked against each other.
 
-/// Classes (queue, tenant) with ready jobs that one shard keeps a window for.
+/// Queues (of one tenant) with ready jobs that one shard keeps windows for, one for each of its lines.
 pub const CLASS_COUNT_MAX: usize = 10_000;
 /// Ready jobs of one shard held in memory, over all classes.
 pub const READY_WINDOW_JOBS: usize = 2_048;
@@ -16,6 +16,8 @@ pub const WAIT_WINDOW_BYTES: usize = 2 << 20;
 pub const LEASED_BYTES_MAX: usize = 64 << 20;
 /// Waiting jobs that one step moves to ready.
 pub const PROMOTE_PER_STEP_MAX: usize = 1_024;
+/// Ready commands that one step moves to their own lines.
+pub const LINE_MOVES_PER_STEP_MAX: usize = 256;
 /// Leases that one step reaps.
 pub const REAP_PER_STEP_MAX: usize = 1_024;
 /// Deletions in a range after which its low-water mark is stored anew.

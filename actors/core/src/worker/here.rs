@@ -96,6 +96,7 @@ fn keep_planted_back(from: usize, effects: &mut Vec<WorkerEffect>) {
         WorkerEffect::StartAttempt { .. }
         | WorkerEffect::ExtendAttempt { .. }
         | WorkerEffect::StopAttempt { .. }
+        | WorkerEffect::TellRecorded { .. }
         | WorkerEffect::Drained => None,
     };
     let is_sent = |effect: &WorkerEffect| !bug_of(effect).is_some_and(Bug::is_planted);

@@ -193,6 +193,11 @@ pub enum WorkerEffect {
         /// Why.
         reason: StopReason,
     },
+    /// Tell whoever waits for it what became of reports and hand-backs: answers that count, and only these.
+    TellRecorded {
+        /// Which.
+        items: Vec<(JobId, Token, Recorded)>,
+    },
     /// Nothing is left after a drain.
     Drained,
 }

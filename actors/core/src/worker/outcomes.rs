@@ -152,19 +152,28 @@ impl WorkerMachine {
             return;
         };
         let current = book.hear(from);
+        let mut told = Vec::new();
         for (id, token, recorded) in items {
             let counts = match recorded {
                 Recorded::Recorded => true,
                 Recorded::Stale => current,
             };
             let key = (*id, *token);
-            if !counts || book.hand_backs.remove(&key).is_some() {
+            if !counts {
+                continue;
+            }
+            if book.hand_backs.remove(&key).is_some() {
+                told.push((*id, *token, *recorded));
                 continue;
             }
             let Some(done) = book.done.remove(&key) else { continue };
+            told.push((*id, *token, *recorded));
             book.in_flight -= usize::from(done.sent_at.is_some());
             self.unrecorded -= 1;
             book.outcome_retry = RETRY_FIRST;
+        }
+        if !told.is_empty() {
+            effects.push(WorkerEffect::TellRecorded { items: told });
         }
         // Steady progress must not put off what was lost on its way: the timer only moves forward.
         let soonest = book.outcomes_at.map(|at| at.min(now + RETRY_FIRST));

@@ -135,7 +135,7 @@ impl Cell {
             WorkerEffect::StartAttempt { grant, .. } => {
                 self.running.insert((grant.job.id, grant.token), self.now());
             }
-            WorkerEffect::ExtendAttempt { .. } => {}
+            WorkerEffect::ExtendAttempt { .. } | WorkerEffect::TellRecorded { .. } => {}
             other => panic!("{other:?}"),
         }
     }

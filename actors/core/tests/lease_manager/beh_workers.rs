@@ -77,7 +77,7 @@ impl Pair {
             WorkerEffect::StopAttempt { .. } => self.stopped += 1,
             WorkerEffect::Drained => self.drained = true,
             WorkerEffect::SendHandBack { .. } | WorkerEffect::SendBegin { .. } => panic!("{effect:?}"),
-            WorkerEffect::ExtendAttempt { .. } => {}
+            WorkerEffect::ExtendAttempt { .. } | WorkerEffect::TellRecorded { .. } => {}
         }
     }
 

@@ -29,6 +29,13 @@ fn create(leases: &mut Leases, items: impl Iterator<Item = CreateItem>) {
     }
 }
 
+/// More delays of an hour than a window holds.
+fn with_many_delays() -> (Leases, WorkerId) {
+    let mut leases = Leases::new();
+    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    (leases, worker("a", 1))
+}
+
 fn set_back(leases: &mut Leases, by: Span) {
     leases.now.store = leases.now.store - by;
 }
@@ -50,8 +57,7 @@ fn drain(leases: &mut Leases, w: &WorkerId) -> u64 {
 
 #[test]
 fn f20_delays_beyond_the_window_are_elapsed_time_when_the_clock_is_set_back() {
-    let (mut leases, w) = (Leases::new(), worker("a", 1));
-    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    let (mut leases, w) = with_many_delays();
     leases.pass(Span::from_secs(59 * 60));
     set_back(&mut leases, Span::from_secs(5 * 3_600));
     leases.pass(Span::from_secs(50));
@@ -81,8 +87,7 @@ fn f20_delays_behind_many_instants_are_elapsed_time_when_the_clock_is_set_back()
 
 #[test]
 fn f20_a_leap_ahead_shortens_no_delay_beyond_the_window_and_holds_up_no_instant() {
-    let (mut leases, w) = (Leases::new(), worker("a", 1));
-    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    let (mut leases, w) = with_many_delays();
     leases
         .create(item_due(MANY, START + Span::from_secs(3 * 3_600)))
         .unwrap();
@@ -102,8 +107,7 @@ fn f20_a_leap_ahead_shortens_no_delay_beyond_the_window_and_holds_up_no_instant(
 
 #[test]
 fn f20_a_leap_that_is_undone_leaves_delays_as_they_were() {
-    let (mut leases, w) = (Leases::new(), worker("a", 1));
-    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    let (mut leases, w) = with_many_delays();
     leases.now.store = leases.now.store + Span::from_secs(86_400);
     leases.pass(Span::from_secs(10 * 60));
     create(&mut leases, (MANY..2 * MANY).map(|n| delayed(n, HOUR)));
@@ -121,8 +125,7 @@ fn f20_a_leap_that_is_undone_leaves_delays_as_they_were() {
 
 #[test]
 fn f20_what_is_made_while_rows_are_moved_waits_its_own_length() {
-    let (mut leases, w) = (Leases::new(), worker("a", 1));
-    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    let (mut leases, w) = with_many_delays();
     set_back(&mut leases, Span::from_secs(2 * 3_600));
     leases.hold_loads = true;
     leases.pass(Span::from_secs(1));
@@ -147,8 +150,7 @@ fn f20_what_is_made_while_rows_are_moved_waits_its_own_length() {
 /// An owner knows nothing of what was set before it. What is left is never more than the whole length, then.
 #[test]
 fn f20_an_owner_that_ends_while_rows_are_moved_loses_nothing() {
-    let (mut leases, w) = (Leases::new(), worker("a", 1));
-    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    let (mut leases, w) = with_many_delays();
     leases.pass(Span::from_secs(30 * 60));
     set_back(&mut leases, Span::from_secs(5 * 3_600));
     leases.pass(Span::from_millis(150));
@@ -187,8 +189,7 @@ fn f20_what_was_due_before_the_clock_was_set_back_is_due_after_the_owner_ended()
 /// While the store is away only heartbeats are stepped, at the time that it stated last.
 #[test]
 fn f20_a_store_that_was_away_makes_no_wait_shorter() {
-    let (mut leases, w) = (Leases::new(), worker("a", 1));
-    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    let (mut leases, w) = with_many_delays();
     let away = Span::from_secs(11 * 60);
     for _ in 0..11 * 12 {
         leases.now.mono = leases.now.mono + Span::from_secs(5);
@@ -207,8 +208,7 @@ fn f20_a_store_that_was_away_makes_no_wait_shorter() {
 /// The question was answered before the freeze, and the answer is looked at after it.
 #[test]
 fn f20_an_old_statement_after_a_freeze_makes_no_wait_shorter() {
-    let (mut leases, w) = (Leases::new(), worker("a", 1));
-    create(&mut leases, (0..MANY).map(|n| delayed(n, HOUR)));
+    let (mut leases, w) = with_many_delays();
     let frozen = Span::from_secs(11 * 60);
     leases.now.mono = leases.now.mono + frozen;
     leases.now.store = leases.now.store + Span::from_millis(50);

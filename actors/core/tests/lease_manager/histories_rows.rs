@@ -3,7 +3,7 @@
 use crate::support::lease_harness::{Leases, START};
 use crate::support::make::{failed, item, item_due, job_id, name, spec, succeeded, worker};
 use fencepost_core::ids::Incarnation;
-use fencepost_core::job::{FireCause, JobState, Origin};
+use fencepost_core::job::{FireCause, JobState, Origin, Place};
 use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput};
 use fencepost_core::limits::SWEEP_PAUSE_MS;
 use fencepost_core::machine::{Expect, Out, Write};
@@ -160,6 +160,39 @@ fn f9_one_bad_row_is_left_out_and_the_rest_goes_on() {
         .iter()
         .any(|e| matches!(e, LeaseEffect::JobRejected { id, .. } if *id == job_id(2)));
     assert!(rejected);
+}
+
+/// Whatever moves such a job would delete a row where none lies, and leave this one behind.
+#[test]
+fn f9_a_place_row_that_lies_elsewhere_than_its_job_says_is_left_out() {
+    let (mut leases, w) = (Leases::new(), worker("a", 1));
+    let waits = START + Span::from_secs(1);
+    for item in [item(1, spec()), item(2, spec()), item_due(3, waits), item_due(4, waits)] {
+        leases.create(item).unwrap();
+    }
+    for number in [2, 4] {
+        if let Some(Row::Job(job)) = leases.rows.rows.get_mut(&RowKey::Job(job_id(number))) {
+            match &mut job.place {
+                Place::Ready { order: at } | Place::Wait { at, .. } => *at = *at + Span::from_millis(1),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    leases.restart();
+    let mut rejected: Vec<_> = leases
+        .take_effects()
+        .into_iter()
+        .filter_map(|effect| match effect {
+            LeaseEffect::JobRejected { id, reason } => Some((id, reason)),
+            _ => None,
+        })
+        .collect();
+    rejected.sort_unstable();
+    let why = "the place row is not where the job's row says";
+    assert_eq!(rejected, [(job_id(2), why), (job_id(4), why)]);
+    leases.pass(Span::from_secs(2));
+    let granted: Vec<_> = leases.offer(&w, 9).iter().map(|grant| grant.job.id).collect();
+    assert_eq!(granted, [job_id(1), job_id(3)]);
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use crate::histories_outcomes::at_most_once;
 use crate::support::lease_harness::Leases;
 use crate::support::make::{failed, failed_with, item, job_id, spec, succeeded, worker};
-use fencepost_core::job::{AttemptResult, EffectProof, JobState, Outcome, RetryAdvice};
+use fencepost_core::job::{AttemptResult, EffectProof, JobState, Outcome, RetryAdvice, SILENT_TO_THE_END, Verdict};
 use fencepost_core::lease_manager::io::Recorded;
 use fencepost_core::limits::ERROR_BYTES_MAX;
+use fencepost_core::time::Span;
 use std::sync::Arc;
 
 /// What a desk says of an attempt whose worker over HTTP was silent.
@@ -57,6 +58,31 @@ fn f18_what_a_silent_worker_says_later_settles_an_uncertain_job() {
     }
     assert_eq!(leases.job(1).attempts[0].result, AttemptResult::Succeeded);
     leases.check();
+}
+
+/// Two claims may speak of one attempt: what one of them makes up of silence must leave room for the worker's word.
+#[test]
+fn f18_a_silence_is_no_evidence_and_takes_no_place() {
+    let to_the_end = Outcome {
+        error: Some(Arc::from(SILENT_TO_THE_END)),
+        verdict: Verdict::TimedOut {
+            effect: EffectProof::Unproven,
+        },
+        ..failed()
+    };
+    for silence in [silent(), to_the_end] {
+        let (mut leases, w) = (Leases::new(), worker("a", 1));
+        leases.create(item(1, spec())).unwrap();
+        let old = leases.offer(&w, 1).remove(0);
+        leases.pass(Span::from_secs(60));
+        let rows = leases.rows.rows.clone();
+        assert_eq!(leases.report(&w, job_id(1), old.token, silence), Recorded::Stale);
+        assert_eq!(leases.rows.rows, rows, "nothing was said");
+        assert_eq!(leases.report(&w, job_id(1), old.token, succeeded()), Recorded::Stale);
+        let noted = leases.job(1).attempts[0].error.clone().unwrap();
+        assert!(noted.ends_with("reported success"), "{noted}");
+        leases.check();
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use fencepost_core::ids::{OfferId, WorkerId};
 use fencepost_core::job::{JobSpec, JobState};
 use fencepost_core::lease_manager::io::{LeaseEffect, LeaseInput};
 use fencepost_core::level;
-use fencepost_core::limits::READY_WINDOW_JOBS;
+use fencepost_core::limits::{CLASS_COUNT_MAX, LINE_MOVES_PER_STEP_MAX, READY_WINDOW_JOBS};
 use fencepost_core::row::{Row, RowKey};
 use fencepost_core::time::Span;
 
@@ -187,6 +187,96 @@ fn before_the_cell_is_raised_commands_stand_among_the_others_and_move_afterwards
         assert_eq!(granted(&mut leases, true, 9), [3]);
         assert_eq!(ready_lines(&leases), [""; 0]);
     }
+}
+
+/// Offers that wait are served in one step, and each may meet commands that stand among the others.
+#[test]
+fn one_step_moves_so_many_commands_and_the_next_goes_on() {
+    let mut leases = Leases::new();
+    leases.level = level::FIRST;
+    leases.machine.set_level(level::FIRST);
+    leases.machine.set_holds_back(true);
+    for number in 1..=12 {
+        leases.step(LeaseInput::Offer {
+            worker: worker("without", number),
+            offer: OfferId(number),
+            slots: 1,
+            queues: Vec::new(),
+            commands: false,
+            waits: true,
+            apart: 0,
+        });
+    }
+    let all = 2 * LINE_MOVES_PER_STEP_MAX + 9;
+    for number in 1..=all as u64 {
+        leases.create(item(number, command())).unwrap();
+    }
+    leases.level = level::NEWEST;
+    leases.machine.set_level(level::NEWEST);
+    leases.machine.set_holds_back(false);
+    let moved = |leases: &Leases| ready_lines(leases).iter().filter(|line| *line == "!default").count();
+    let (mut before, mut steps) = (0, 0);
+    while before < all {
+        let wake = leases.machine.next_wake().mono;
+        assert!(
+            steps == 0 || wake.is_some_and(|at| at <= leases.now.mono),
+            "after {before}"
+        );
+        leases.step(LeaseInput::Tick);
+        leases.answer_loads();
+        leases.check();
+        let now = moved(&leases);
+        assert!(
+            now > before && now - before <= LINE_MOVES_PER_STEP_MAX,
+            "{before}, {now}"
+        );
+        (before, steps) = (now, steps + 1);
+    }
+    leases.step(LeaseInput::Tick);
+    assert!(
+        leases.machine.next_wake().mono.is_none_or(|at| at > leases.now.mono),
+        "it rests"
+    );
+    assert_eq!(granted(&mut leases, true, 5).len(), 5);
+}
+
+/// A queue counts once in the directory, whichever of its lines have jobs.
+#[test]
+fn f30_a_full_directory_refuses_new_queues_and_no_line_of_a_known_one() {
+    let mut leases = Leases::new();
+    let in_queue = |number: u64, spec: JobSpec| {
+        let queue = name(&format!("q{number}"));
+        JobSpec { queue, ..spec }
+    };
+    let most = CLASS_COUNT_MAX as u64;
+    for number in 1..=most {
+        leases.create(item(number, in_queue(number, spec()))).unwrap();
+    }
+    let refused = |leases: &mut Leases, number, spec| leases.create(item(number, spec)).unwrap_err().code;
+    for (number, spec) in [(most + 1, spec()), (most + 2, command())] {
+        assert_eq!(refused(&mut leases, number, in_queue(number, spec)), "queue_limit");
+    }
+    for number in 1..=3 {
+        leases
+            .create(item(most + 10 + number, in_queue(number, command())))
+            .unwrap();
+    }
+    leases.check();
+    // A line that is worked off gives no room while its queue has another.
+    assert_eq!(granted_of(&mut leases, false, 1, &["q1"]), [1]);
+    assert_eq!(
+        refused(&mut leases, most + 1, in_queue(most + 1, spec())),
+        "queue_limit"
+    );
+    leases.cancel(most + 11).unwrap();
+    // It stands in line until its turn.
+    assert_eq!(granted_of(&mut leases, true, 1, &["q1"]), []);
+    leases.create(item(most + 1, in_queue(most + 1, command()))).unwrap();
+    assert_eq!(
+        refused(&mut leases, most + 2, in_queue(most + 2, spec())),
+        "queue_limit"
+    );
+    leases.check();
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl World {
             WorkerEffect::SendHandBack { items, .. } => self.say(life, FromWorker::HandBack(items)),
             WorkerEffect::StartAttempt { grant, .. } => self.on_start(node, &grant)?,
             WorkerEffect::StopAttempt { token, .. } => self.on_stop(token),
-            WorkerEffect::ExtendAttempt { .. } | WorkerEffect::Drained => {}
+            WorkerEffect::ExtendAttempt { .. } | WorkerEffect::TellRecorded { .. } | WorkerEffect::Drained => {}
         }
         Ok(())
     }

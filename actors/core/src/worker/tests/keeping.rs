@@ -171,7 +171,10 @@ fn a_drain_takes_nothing_new_and_lets_what_runs_end() {
     bench.pass(Span::from_secs(60));
     assert!(bench.effects.iter().all(|effect| matches!(
         effect,
-        WorkerEffect::StartAttempt { .. } | WorkerEffect::SendBegin { .. } | WorkerEffect::SendOutcomes { .. }
+        WorkerEffect::StartAttempt { .. }
+            | WorkerEffect::SendBegin { .. }
+            | WorkerEffect::SendOutcomes { .. }
+            | WorkerEffect::TellRecorded { .. }
     )));
 }
 

@@ -180,6 +180,16 @@ impl Bench {
         })
     }
 
+    /// Answers that were passed on.
+    pub(super) fn told(&mut self) -> Vec<((JobId, Token), Recorded)> {
+        let told = self.pick(|effect| match effect {
+            WorkerEffect::TellRecorded { items } => Some(items.clone()),
+            _ => None,
+        });
+        let items = told.into_iter().flatten();
+        items.map(|(id, token, recorded)| ((id, token), recorded)).collect()
+    }
+
     pub(super) fn drained(&mut self) -> bool {
         !self
             .pick(|effect| matches!(effect, WorkerEffect::Drained).then_some(()))

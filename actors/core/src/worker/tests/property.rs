@@ -84,6 +84,8 @@ struct World {
     declined: BTreeSet<(JobId, Token)>,
     stopped: BTreeMap<(JobId, Token), Vec<StopReason>>,
     reported: BTreeSet<(JobId, Token)>,
+    /// Answers that were passed on.
+    told: BTreeSet<(JobId, Token)>,
     beats: Vec<BeatId>,
     drained: u32,
 }
@@ -103,6 +105,7 @@ impl World {
             declined: BTreeSet::new(),
             stopped: BTreeMap::new(),
             reported: BTreeSet::new(),
+            told: BTreeSet::new(),
             beats: Vec::new(),
             drained: 0,
         }
@@ -286,6 +289,14 @@ impl World {
                     assert!(!told.contains(&reason), "told once");
                     told.push(reason);
                 }
+                WorkerEffect::TellRecorded { items } => {
+                    for (id, token, _) in items {
+                        let key = (id, token);
+                        let waits = self.reported.contains(&key) || self.handed_back.contains(&key);
+                        assert!(waits, "an answer to what was not said");
+                        assert!(self.told.insert(key), "told twice");
+                    }
+                }
                 WorkerEffect::Drained => self.drained += 1,
             }
         }
@@ -310,7 +321,7 @@ impl World {
                 self.bench.finish(key);
                 self.watch();
             }
-            let told = std::mem::take(&mut self.reported);
+            let told = self.reported.clone();
             for key in told.union(&self.handed_back).copied().collect::<Vec<_>>() {
                 let from = self.owner_of(key, 9);
                 self.bench.put(WorkerInput::Recorded {

@@ -82,6 +82,28 @@ fn f18_an_older_owner_cannot_call_an_outcome_stale() {
     );
 }
 
+/// Whoever waits for the answer takes the first for the last word.
+#[test]
+fn f18_only_an_answer_that_counts_is_passed_on() {
+    let mut bench = running(3, 3);
+    (1..=2).for_each(|n| bench.finish(key_of(n)));
+    bench.put(WorkerInput::NotStarted { items: vec![key_of(3)] });
+    bench.record(4, key_of(9), Recorded::Recorded);
+    (1..=3).for_each(|n| bench.record(3, key_of(n), Recorded::Stale));
+    assert_eq!(bench.told(), [], "an older owner may not know the attempt");
+    for _ in 0..2 {
+        bench.record(3, key_of(1), Recorded::Recorded);
+        bench.record(4, key_of(2), Recorded::Stale);
+        bench.record(4, key_of(3), Recorded::Recorded);
+    }
+    let told = [
+        (key_of(1), Recorded::Recorded),
+        (key_of(2), Recorded::Stale),
+        (key_of(3), Recorded::Recorded),
+    ];
+    assert_eq!(bench.told(), told, "each once");
+}
+
 #[test]
 fn outcomes_gather_while_a_message_is_on_its_way() {
     let mut bench = running(100, 100);
