@@ -10,6 +10,7 @@ use super::folder::Folder;
 use super::identity::Identity;
 use super::mark::{Mark, MarkFile, MarkSlot};
 use super::marker::{Answer, PanicGuard, Synced};
+use super::presence::Presence;
 use super::queue::{Item, Queue};
 use super::redo;
 use super::space::{SPACES, Spaces};
@@ -55,6 +56,8 @@ pub(super) struct Committer {
     /// Its format is raised before the first row of a higher level is written.
     pub(super) identity: Arc<Mutex<Identity>>,
     pub(super) folder: Folder,
+    /// Looked at before a group is answered.
+    pub(super) presence: Presence,
     /// The journal is synced up to this group.
     pub(super) journal_synced: u64,
     /// Journals at the last look.
@@ -152,7 +155,7 @@ impl Committer {
             Some(rows) => self.commit_small(&gathered, mark, rows),
             None => self.commit_large(&gathered, mark),
         };
-        if let Err(why) = committed {
+        if let Err(why) = committed.and_then(|()| self.presence.look()) {
             return self.break_down(gathered.answers, &why);
         }
         self.mark = mark;

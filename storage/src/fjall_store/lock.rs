@@ -5,8 +5,8 @@
 
 use super::error::StartError;
 use super::folder::{Folder, private};
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
 
 /// Held for as long as it lives.
 pub(super) struct FolderLock {
@@ -22,6 +22,11 @@ impl Drop for FolderLock {
 }
 
 impl FolderLock {
+    /// The file that is held, whatever has become of its name.
+    pub(super) fn facts(&self) -> io::Result<Metadata> {
+        self.file.metadata()
+    }
+
     /// Takes the folder, or says who has it.
     pub(super) fn take(folder: &Folder) -> Result<FolderLock, StartError> {
         let path = folder.lock();

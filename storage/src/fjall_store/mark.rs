@@ -10,7 +10,7 @@ use super::error::StartError;
 use super::folder::{Folder, private};
 use fencepost_core::limits::{MARK_ROWS_BYTES_MAX, MARK_SLOTS};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
@@ -145,6 +145,11 @@ impl Ring {
 }
 
 impl MarkFile {
+    /// The open file, whatever has become of its name.
+    pub(super) fn facts(&self) -> io::Result<Metadata> {
+        self.file.metadata()
+    }
+
     /// Makes the file with its first slots, durable as a whole.
     pub(super) fn create(folder: &Folder, store: u128, first: &[MarkSlot]) -> Result<MarkFile, StartError> {
         let path = folder.mark();

@@ -20,6 +20,7 @@ mod journal;
 mod lock;
 mod mark;
 mod marker;
+mod presence;
 mod queue;
 mod redo;
 mod restore;

@@ -15,6 +15,7 @@ use super::journal::{self, Journals};
 use super::lock::FolderLock;
 use super::mark::{Mark, MarkFile, Ring};
 use super::marker::Marker;
+use super::presence::Presence;
 use super::queue::{OnBroken, Queue};
 use super::redo::{self, RedoRow};
 use super::space::{SPACES, Spaces, open_database};
@@ -155,6 +156,7 @@ fn run(path: &Path, options: Options, opened: Opened) -> Result<FjallStore, Star
     let probe = options.free_space.unwrap_or_else(|| Box::new(StatvfsProbe::new(path)));
     let disk = Arc::new(Mutex::new(DiskSpace::new(&folder, probe)));
     let acknowledged = Arc::new(Mutex::new(opened.mark));
+    let presence = Presence::of(&folder, &opened.lock, &opened.mark_file)?;
     let (synced, answers) = channel();
     #[cfg_attr(not(any(test, feature = "planted")), allow(unused_mut))]
     let mut mark_file = opened.mark_file;
@@ -183,6 +185,7 @@ fn run(path: &Path, options: Options, opened: Opened) -> Result<FjallStore, Star
         acknowledged: acknowledged.clone(),
         identity: identity.clone(),
         folder: folder.clone(),
+        presence,
         journal_synced: opened.mark.sequence,
         journals: 1,
         #[cfg(any(test, feature = "planted"))]

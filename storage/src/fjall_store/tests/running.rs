@@ -111,6 +111,63 @@ async fn a_broken_store_acknowledges_nothing_and_reports_once() {
     assert_eq!(instant(&store, 9).await, None);
 }
 
+/// What became of the next commit after this was done to the folder of a running store: its answer, and the reports.
+async fn commit_after(harm: impl FnOnce(&Path), size: usize) -> (Committed, Vec<String>) {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 1).await;
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let seen = reports.clone();
+    let options = options().on_broken(move |why| locked(&seen).push(why.to_owned()));
+    let store = FjallStore::start(&folder, options).unwrap();
+    let epoch = open(&store, 1).await;
+    must_commit(&store, epoch, 1, &[letter(1, 1)]).await;
+    harm(&folder);
+    let letters = (2..).take(size).map(|number| letter(number, 2));
+    let answer = store.commit(commit(epoch, 2, &Vec::from_iter(letters), true)).await;
+    let reports = locked(&reports).clone();
+    (answer, reports)
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_into_a_folder_that_no_start_would_find() {
+    type Harm = fn(&Path);
+    let harms: [(&str, Harm); 6] = [
+        ("LOCK in the folder", |folder| std::fs::remove_dir_all(folder).unwrap()),
+        ("LOCK in the folder", |folder| {
+            std::fs::remove_file(folder.join("LOCK")).unwrap()
+        }),
+        ("HIGHWATER in the folder", |folder| {
+            std::fs::copy(folder.join("HIGHWATER"), folder.join("new")).unwrap();
+            std::fs::rename(folder.join("new"), folder.join("HIGHWATER")).unwrap();
+        }),
+        ("IDENTITY in the folder", |folder| {
+            std::fs::remove_file(folder.join("IDENTITY")).unwrap();
+        }),
+        ("db in the folder", |folder| {
+            std::fs::rename(folder.join("db"), folder.join("db.old")).unwrap();
+        }),
+        ("LOCK in the folder", |folder| {
+            std::fs::rename(folder, folder.with_extension("moved")).unwrap();
+            drop(started(folder));
+        }),
+    ];
+    for (told, harm) in harms {
+        // A small group is durable by its mark, a large one by the journal.
+        for size in [1, 2_000] {
+            let (answer, reports) = commit_after(harm, size).await;
+            assert!(matches!(answer, Committed::Unknown(_)), "{told}: {answer:?}");
+            assert!(
+                matches!(reports.as_slice(), [why] if why.starts_with(told)),
+                "{told}: {reports:?}"
+            );
+        }
+    }
+    let (answer, reports) = commit_after(|_| {}, 1).await;
+    assert!(matches!(answer, Committed::Committed(_)), "{answer:?}");
+    assert!(reports.is_empty(), "{reports:?}");
+}
+
 #[tokio::test]
 async fn commits_of_many_scopes_share_groups() {
     let temp = tempfile::tempdir().unwrap();
