@@ -180,3 +180,25 @@ fn a_script_reads_a_wrong_command_line_as_a_problem() {
     assert_eq!(problem["code"], "usage");
     assert!(problem["detail"].as_str().unwrap().contains("-n"), "{problem}");
 }
+
+#[test]
+fn excluded_days_are_left_out_as_creation_leaves_them_out() {
+    let daily = ["0 12 * * *", "--tz", "Asia/Tokyo", "-n", "3", "-o", "json"];
+    let exclude = ["--exclude", "sun", "--exclude", "2026-03-30..2026-04-01"];
+    let output = preview(&[&daily[..], &exclude].concat());
+    let want = json!([
+        { "at": "2026-04-02T03:00:00Z", "local": "2026-04-02T12:00:00+09:00" },
+        { "at": "2026-04-03T03:00:00Z", "local": "2026-04-03T12:00:00+09:00" },
+        { "at": "2026-04-04T03:00:00Z", "local": "2026-04-04T12:00:00+09:00" },
+    ]);
+    assert_eq!(serde_json::from_str::<Value>(stdout(&output)).unwrap(), want);
+    for (args, code, field) in [
+        (["@daily", "--exclude", "someday"], "exclusion_form", "exclude[0]"),
+        (["0 0 * * mon", "--exclude", "mon"], "schedule_never_fires", "exclude"),
+    ] {
+        let output = preview(&[&args[..], &["-o", "json"]].concat());
+        assert_eq!((output.status.code(), stdout(&output)), (Some(8), ""), "{args:?}");
+        let problem: Value = serde_json::from_slice(&output.stderr).unwrap();
+        assert_eq!((&problem["code"], &problem["field"]), (&json!(code), &json!(field)));
+    }
+}

@@ -28,12 +28,13 @@ pub async fn run(options: &BenchOptions, report: &mut Report<'_>) -> Result<(), 
     let figure = |name, value, unit| Figure::new("passed", name, value, unit);
     let rig = Rig::start(options).await?;
     let passage = pass_through(rig, options.passed).await?;
-    let [first, last] = passage.rates;
-    report.tell([
-        figure("jobs", passage.jobs as f64, "jobs"),
-        figure("pass-rate-first-tenth", first, "jobs/s"),
-        figure("pass-rate-last-tenth", last, "jobs/s"),
-    ])?;
+    report.tell([figure("jobs", passage.jobs as f64, "jobs")])?;
+    for (name, rate) in ["pass-rate-first-tenth", "pass-rate-last-tenth"]
+        .into_iter()
+        .zip(passage.rates)
+    {
+        report.tell(rate.map(|rate| figure(name, rate, "jobs/s")))?;
+    }
     let due = DUE.min(options.jobs);
     let mut rates = [(0.0, 0.0); 2];
     for turn in &mut rates {
@@ -61,8 +62,8 @@ async fn drain_used(options: &BenchOptions, folder: &Path, due: usize) -> Result
 struct Passage {
     folder: std::path::PathBuf,
     jobs: usize,
-    /// Of the first and of the last tenth.
-    rates: [f64; 2],
+    /// Of the first and of the last tenth, where they were seen.
+    rates: [Option<f64>; 2],
 }
 
 async fn pass_through(mut rig: Rig, count: usize) -> Result<Passage, String> {
@@ -96,21 +97,50 @@ async fn feed(rig: &Rig, made: &Cell<usize>, count: usize, until: Monotonic) -> 
 }
 
 /// Watches how fast jobs end in the first and in the last tenth.
-async fn tenths(rig: &Rig, count: usize, until: Monotonic) -> [f64; 2] {
+async fn tenths(rig: &Rig, count: usize, until: Monotonic) -> [Option<f64>; 2] {
     let tenth = (count / 10).max(1);
     let began = (rig.mono(), rig.ended.count());
     let first = reach(rig, tenth, until).await;
     let before = reach(rig, count - tenth, until).await;
     let last = reach(rig, count, until).await;
-    let rate =
-        |from: (Monotonic, usize), to: (Monotonic, usize)| per_second(to.1 - from.1, to.0.since(from.0).to_std());
-    [rate(began, first), rate(before, last)]
+    [rate(tenth, began, first), rate(tenth, before, last)]
+}
+
+/// When somebody looked, and how many had ended by then.
+type Look = (Monotonic, usize);
+
+/// How fast jobs ended between two looks; nothing where most of the tenth lies outside of them, as with few jobs.
+fn rate(tenth: usize, from: Look, to: Look) -> Option<f64> {
+    let ended = to.1.saturating_sub(from.1);
+    (ended > tenth / 2).then(|| per_second(ended, to.0.since(from.0).to_std()))
 }
 
 /// The instant at which so many have ended (or the time is over), and how many had.
-async fn reach(rig: &Rig, count: usize, until: Monotonic) -> (Monotonic, usize) {
+async fn reach(rig: &Rig, count: usize, until: Monotonic) -> Look {
     while rig.ended.count() < count && rig.mono() < until {
         rig.clock.sleep(Span::from_millis(1)).await;
     }
     (rig.mono(), rig.ended.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenth_that_passed_between_two_looks_has_no_rate() {
+        let at = |millis: u64, ended: usize| (Monotonic(millis * 1_000), ended);
+        assert_eq!(
+            rate(100, at(5, 1_000), at(5, 1_000)),
+            None,
+            "all ended at the first look"
+        );
+        assert_eq!(
+            rate(100, at(5, 960), at(6, 1_000)),
+            None,
+            "the better part was not seen"
+        );
+        assert_eq!(rate(100, at(0, 900), at(100, 1_000)), Some(1_000.0));
+        assert_eq!(rate(1, at(0, 0), at(1_000, 1)), Some(1.0));
+    }
 }

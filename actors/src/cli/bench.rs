@@ -12,7 +12,7 @@ use crate::process::threads;
 use futures_util::future::{Either, select};
 use serde_json::Value;
 use std::io::{IsTerminal as _, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `bench`.
 #[derive(Debug, clap::Args)]
@@ -72,10 +72,12 @@ impl BenchArgs {
     }
 }
 
-/// In a folder of this run alone, which is removed also when a signal ends it early.
+/// In a folder of this run alone, which is removed, with those made around it, also when a signal ends it early.
 async fn measure(mut options: BenchOptions, is_table: bool) -> Result<(), String> {
     let mut signals = Signals::listen().map_err(|error| error.to_string())?;
     options.folder.push(format!("run-{}", std::process::id()));
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let made: Vec<_> = options.folder.ancestors().take_while(is_missing).collect();
     std::fs::create_dir_all(&options.folder)
         .map_err(|error| format!("{}: {}", options.folder.display(), plain(&error)))?;
     let measured = {
@@ -110,6 +112,10 @@ async fn measure(mut options: BenchOptions, is_table: bool) -> Result<(), String
         measured
     };
     let _ = std::fs::remove_dir_all(&options.folder);
+    // Innermost first; one that holds something else by now stays.
+    for folder in made {
+        let _ = std::fs::remove_dir(folder);
+    }
     measured
 }
 

@@ -219,7 +219,7 @@ impl JobCommand {
             JobCommand::Create(args) => create(args, out).await,
             JobCommand::List(args) => list(args, out).await,
             JobCommand::Show(one) => one.answer.show(Call::get(&one.path("")), out).await,
-            JobCommand::Cancel(one) => one.answer.show(Call::post(&one.path("/cancel")), out).await,
+            JobCommand::Cancel(one) => cancel(one, out).await,
             JobCommand::Retry(one) => one.answer.show(Call::post(&one.path("/retry")), out).await,
             JobCommand::Settle(args) => settle(args, out).await,
             JobCommand::Wait(args) => wait(args, out).await,
@@ -312,6 +312,29 @@ async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let items = collect_newest(&client, path, &params, args.limit as usize).await;
     spinner.finish_and_clear();
     show_list(out, args.answer.format(), &items?, COLUMNS, &times)?;
+    Ok(Exit::Ok)
+}
+
+/// Cancels, and says in a line how far that went.
+async fn cancel(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let (client, times) = one.answer.begin()?;
+    let reply = client.call(Call::post(&one.path("/cancel"))).await?;
+    if one.answer.format() != Format::Text {
+        show_one(out, one.answer.format(), &reply.body, &times)?;
+        return Ok(Exit::Ok);
+    }
+    let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+    let (id, attempt, state) = (
+        cell(&value, &["id"]),
+        cell(&value, &["attempt"]),
+        cell(&value, &["state"]),
+    );
+    let came = match cell(&value, &["result"]).as_str() {
+        "running" => format!("cancel requested; attempt {attempt} still runs"),
+        "finished" => format!("nothing to cancel: it is {state} already"),
+        other => other.to_owned(),
+    };
+    put(out, &format!("{id}  {came}"))?;
     Ok(Exit::Ok)
 }
 

@@ -9,14 +9,19 @@ use std::sync::Arc;
 
 use chrono::{DateTime, FixedOffset};
 use clap::{Args, ValueEnum};
+use fencepost_core::calendar::parse_exclusion;
 use fencepost_core::cron::{CronPlan, CronRule, HashSeed};
 use fencepost_core::limits::{EXPRESSION_COUNT_MAX, PREVIEW_COUNT_MAX};
 use fencepost_core::refusal::Refusal;
-use fencepost_core::schedule::{GapPolicy, OverlapPolicy};
+use fencepost_core::schedule::{GapPolicy, OverlapPolicy, Rule, ScheduleSpec};
+use fencepost_core::scheduler_shard::timetable::Timetable;
+use fencepost_core::scheduler_shard::validate::validate;
 use fencepost_core::time::StoreTime;
 use fencepost_core::zone::{LocalInstants, LocalSeconds, UnixSeconds, Zone, ZoneRef, ZoneVersion};
 use serde_json::json;
 
+use crate::api::dto::schedule::Bounds;
+use crate::api::places::as_sent;
 use crate::problem::{Exit, Problem, exit_of};
 
 /// Show when cron expressions fire, without a server.
@@ -41,6 +46,9 @@ pub struct PreviewArgs {
     /// What to do with a local time that a clock change shows twice.
     #[arg(long, value_enum, default_value_t = OverlapArg::First)]
     overlap: OverlapArg,
+    /// Date, range (2026-12-24..2026-12-26) or weekday on which nothing fires; may be repeated.
+    #[arg(long, value_name = "DATES")]
+    exclude: Vec<String>,
     /// Resolve H as for the schedule of this name; without one, H stands for other times than it will.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -96,9 +104,11 @@ fn parse_after(text: &str) -> Result<StoreTime, String> {
 
 /// Runs the command; says how the process should exit.
 pub fn run(args: &PreviewArgs, now: StoreTime, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
-    match plan(args) {
-        Ok(plan) => {
-            print(args, &plan, args.after.unwrap_or(now), out)?;
+    let after = args.after.unwrap_or(now);
+    let found = plan(args).and_then(|plan| instants(args, &plan, after).map(|instants| (plan, instants)));
+    match found {
+        Ok((plan, instants)) => {
+            print(args, &plan, after, &instants, out)?;
             if nameless_h(args, &plan) {
                 writeln!(err, "{NAMELESS_H}")?;
                 err.flush()?;
@@ -134,8 +144,13 @@ pub(super) fn refuse_like_an_option(text: &str) -> Option<Refusal> {
         .map(|(index, error)| error.refusal(&format!("cron[{index}]")))
 }
 
-fn print(args: &PreviewArgs, plan: &CronPlan, after: StoreTime, out: &mut dyn Write) -> io::Result<()> {
-    let instants = instants(plan, after, args.count);
+fn print(
+    args: &PreviewArgs,
+    plan: &CronPlan,
+    after: StoreTime,
+    instants: &[StoreTime],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let zone = ZoneRef(Arc::clone(plan.zone()));
     let item = |at: &StoreTime| json!({ "at": utc_text(*at), "local": local_text(&zone, *at) });
     match args.output {
@@ -144,20 +159,46 @@ fn print(args: &PreviewArgs, plan: &CronPlan, after: StoreTime, out: &mut dyn Wr
             writeln!(out, "{}", serde_json::Value::from(items))?;
         }
         OutputArg::Jsonl => {
-            for at in &instants {
+            for at in instants {
                 writeln!(out, "{}", item(at))?;
             }
         }
-        OutputArg::Text => print_table(args, plan, after, &instants, out)?,
+        OutputArg::Text => print_table(args, plan, after, instants, out)?,
     }
     out.flush()
 }
 
-fn instants(plan: &CronPlan, after: StoreTime, count: u32) -> Vec<StoreTime> {
-    let first = plan.next_after(after);
-    std::iter::successors(first, |at| plan.next_after(*at))
-        .take(count as usize)
-        .collect()
+/// The instants after one, those on excluded dates left out.
+fn instants(args: &PreviewArgs, plan: &CronPlan, after: StoreTime) -> Result<Vec<StoreTime>, Refusal> {
+    let list = |next: &dyn Fn(StoreTime) -> Option<StoreTime>| {
+        let all = std::iter::successors(next(after), |at| next(*at));
+        all.take(args.count as usize).collect()
+    };
+    if args.exclude.is_empty() {
+        return Ok(list(&|at| plan.next_after(at)));
+    }
+    let table = Timetable::compile(&definition(args, plan)?, after)?;
+    Ok(list(&|at| table.next_after(at)))
+}
+
+/// The definition that creation would make of it, checked as there.
+fn definition(args: &PreviewArgs, plan: &CronPlan) -> Result<ScheduleSpec, Refusal> {
+    let read =
+        |(at, text): (usize, &String)| parse_exclusion(text).map_err(|refusal| refusal.at(format!("exclude[{at}]")));
+    let exclusions: Result<_, Refusal> = args.exclude.iter().enumerate().map(read).collect();
+    let texts = |text: fn(&CronRule) -> &str| plan.rules().iter().map(|rule| text(rule).into()).collect();
+    let rule = Rule::Cron {
+        expressions: texts(CronRule::text),
+        resolved: texts(CronRule::plain),
+        zone: plan.zone().name().into(),
+        gap: args.gap.into(),
+        overlap: args.overlap.into(),
+    };
+    let spec = Bounds::excluding(exclusions?).around(rule);
+    match validate(&spec).into_iter().next() {
+        Some(refusal) => Err(as_sent(refusal)),
+        None => Ok(spec),
+    }
 }
 
 fn utc_text(at: StoreTime) -> String {

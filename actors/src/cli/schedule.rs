@@ -17,6 +17,7 @@ use crate::problem::Exit;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 use serde_json::value::to_raw_value;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -393,6 +394,7 @@ async fn edit(args: &EditArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
         .get("etag")
         .and_then(|value| value.to_str().ok())
         .map(str::to_owned);
+    let before: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
     let mut found: Body = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
     let mut body: Body = match (&args.file, found.remove("definition")) {
         (Some(file), _) => read_body(file)?,
@@ -413,12 +415,42 @@ async fn edit(args: &EditArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let path = with_query(&path, &params);
     let call = Call::put(&path).json(to_bytes(&body)?).header("if-match", if_match);
     let reply = client.call(call).await?;
-    let times = rule_times(&args.schedule.tz)?;
-    match args.dry_run && args.output.output == Format::Text {
-        true => show_fires(out, &reply.body, &times)?,
-        false => show_one(out, args.output.output, &reply.body, &times)?,
+    match (args.output.output, args.dry_run) {
+        (Format::Text, true) => show_fires(out, &reply.body, &rule_times(&args.schedule.tz)?)?,
+        (Format::Text, false) => put(out, &as_edited(&before, &reply.body)?)?,
+        (Format::Json | Format::Jsonl, _) => show_one(out, args.output.output, &reply.body, &Times::utc())?,
     }
     Ok(Exit::Ok)
+}
+
+/// A schedule that was just edited, in a line: its version, which fields are other ones now, and how it stands.
+fn as_edited(before: &Value, body: &[u8]) -> Result<String, Failure> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| Failure::unreadable(&error))?;
+    let at = |value: &Value, path: &str| value.pointer(path).cloned().unwrap_or_default();
+    let mut changed = Vec::new();
+    for (path, prefix) in [("/definition", ""), ("/definition/job", "job.")] {
+        let (old, new) = (at(before, path), at(&value, path));
+        let names = [&old, &new].map(|side| side.as_object().into_iter().flatten().map(|(name, _)| name.clone()));
+        let names: BTreeSet<String> = names.into_iter().flatten().filter(|name| name != "job").collect();
+        let differs = names.into_iter().filter(|name| old.get(name) != new.get(name));
+        changed.extend(differs.map(|name| format!("{prefix}{name}")));
+    }
+    let (name, version) = (cell(&value, &["name"]), cell(&value, &["version"]));
+    let changed = match changed.is_empty() {
+        true => String::new(),
+        false => format!("  changed {}", changed.join(", ")),
+    };
+    let times = rule_times(
+        &value
+            .pointer("/definition/tz")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+    )?;
+    let stand = match (cell(&value, &["status"]).as_str(), cell(&value, &["next", "due_at"])) {
+        ("active", next) if !next.is_empty() => format!("  next {}", times.show(&next)),
+        (status, _) => format!("  {status}"),
+    };
+    Ok(format!("{name}  version {version}{changed}{stand}"))
 }
 
 /// The next fires of both definitions, side by side.

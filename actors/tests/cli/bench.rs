@@ -25,12 +25,12 @@ const GROUPS: [&[&str]; 5] = [
 /// What a group printed, as (bench, figure, whether it has a target).
 fn figures_of(group: usize) -> BTreeSet<(String, String, bool)> {
     let folder = tempfile::tempdir().unwrap();
-    let words = ["bench", "--folder", "here", "--jobs", "100", "--lanes", "2"];
+    let words = ["bench", "--folder", "over/here", "--jobs", "100", "--lanes", "2"];
     let words: Vec<_> = words.iter().chain(GROUPS[group]).copied().collect();
     let (code, out, err) = run(folder.path(), &words);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    let left = std::fs::read_dir(folder.path().join("here")).unwrap().count();
-    assert_eq!(left, 0, "stores are removed again");
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 0, "stores are removed again, with the folders made for them");
     out.lines().map(read_line).collect()
 }
 
@@ -39,6 +39,8 @@ fn read_line(line: &str) -> (String, String, bool) {
     let text = |field: &str| figure[field].as_str().unwrap_or_else(|| panic!("{line}")).to_owned();
     assert!(figure["value"].as_f64().is_some_and(f64::is_finite), "{line}");
     assert!(!text("unit").is_empty(), "{line}");
+    let is_idle = text("figure").starts_with("pass-rate") && figure["value"] == 0.0;
+    assert!(!is_idle, "what was not seen is left out: {line}");
     let has_target = figure.get("target").is_some();
     if has_target {
         assert!(text("target").starts_with(['<', '>']), "{line}");
@@ -121,6 +123,7 @@ fn a_used_store_is_compared_with_a_new_one() {
 #[test]
 fn rows_for_people_say_what_the_json_lines_say() {
     let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("here")).unwrap();
     let words = [
         "bench",
         "--folder",
@@ -135,6 +138,8 @@ fn rows_for_people_say_what_the_json_lines_say() {
     ];
     let (code, out, err) = run(folder.path(), &words);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let left = std::fs::read_dir(folder.path().join("here")).unwrap().count();
+    assert_eq!(left, 0, "a folder that was there before stays, empty");
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["BENCH", "FIGURE", "VALUE", "UNIT", "TARGET"]);
     let ratio = rows.iter().find(|row| row.get(1) == Some(&"ratio")).unwrap();

@@ -180,6 +180,7 @@ fn a_server_that_does_not_start_says_why_in_the_form_of_its_log() {
         last["level"] == "ERROR" && message.contains("not started (exit code 72)"),
         "{err}"
     );
+    assert!(err.contains("Cannot use file: it is not a folder"), "{err}");
 }
 
 #[test]

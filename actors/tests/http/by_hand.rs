@@ -24,6 +24,26 @@ fn a_waiting_job_is_cancelled_once_and_its_answer_says_so() {
             (&"finished".into(), &"cancelled".into())
         );
         assert_eq!(json(&world, &["job", "show", &id]).await["state"], "cancelled");
+        let (code, out, _) = fencepost(&world, &cancel).await;
+        assert_eq!(
+            (code, out),
+            (0, format!("{id}  nothing to cancel: it is cancelled already\n"))
+        );
+    });
+}
+
+#[test]
+fn cancelling_a_running_job_says_that_its_attempt_still_runs() {
+    run(async {
+        let world = World::new().await;
+        let id = made(&world, &["--handler", "hang"]).await;
+        while json(&world, &["job", "show", &id]).await["state"] != "running" {}
+        let (code, out, err) = fencepost(&world, &["job", "cancel", &id]).await;
+        assert_eq!(
+            (code, out),
+            (0, format!("{id}  cancel requested; attempt 1 still runs\n")),
+            "{err}"
+        );
     });
 }
 

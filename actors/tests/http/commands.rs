@@ -222,6 +222,13 @@ fn an_edit_changes_what_was_named_and_keeps_the_rest() {
         assert_eq!(definition["job"]["retry"]["attempts"], 2);
         let (_, shown, _) = fencepost(&world, &["schedule", "show", "s", "-o", "json"]).await;
         assert!(shown.contains(r#""payload":1.000"#), "{shown}");
+        let (_, out, _) = fencepost(
+            &world,
+            &["schedule", "edit", "s", "--every", "1h30m", "--priority", "4"],
+        )
+        .await;
+        assert!(out.starts_with("s  version 3  changed job.priority  next "), "{out}");
+        assert_eq!(out.lines().count(), 1);
         let preview = json(&world, &["schedule", "edit", "s", "--every", "5m", "--dry-run"]).await;
         assert_eq!(
             (preview["dry_run"].as_bool(), edited["version"].as_u64()),
@@ -243,9 +250,44 @@ fn an_edit_changes_what_was_named_and_keeps_the_rest() {
                 .as_array()
                 .unwrap()
                 .len(),
-            5
+            6
         );
         assert_eq!(json(&world, &["schedule", "delete", "s"]).await["deleted"], true);
+    });
+}
+
+#[test]
+fn an_edit_of_the_rule_alone_keeps_the_secrets_of_the_target() {
+    run(async {
+        let world = World::new().await;
+        let create = [
+            "schedule",
+            "create",
+            "s",
+            "--cron",
+            "0 2 * * *",
+            "--http",
+            "http://a.example/",
+        ];
+        let header = ["--header", "x-api-key: s3cr3t"];
+        let (code, _, err) = fencepost(&world, &[&create[..], &header].concat()).await;
+        assert_eq!(code, 0, "{err}");
+        let (code, out, err) = fencepost(&world, &["schedule", "edit", "s", "--cron", "30 2 * * *"]).await;
+        assert!(
+            code == 0 && out.starts_with("s  version 2  changed cron  next "),
+            "{out}{err}"
+        );
+        let elsewhere = [
+            "schedule",
+            "edit",
+            "s",
+            "--http",
+            "http://b.example/",
+            "--header",
+            "x-api-key: ********",
+        ];
+        let (code, _, err) = fencepost(&world, &elsewhere).await;
+        assert!(code == 8 && err.contains("[secret_masked"), "{code}: {err}");
     });
 }
 

@@ -1,6 +1,9 @@
 //! Schedules over HTTP: making, editing with If-Match, pausing, running, making up, fates, previews.
 
 use crate::{Reply, World, run};
+use fencepost::gateway::Gateway as _;
+use fencepost_core::name::Name;
+use fencepost_core::target::Target;
 use serde_json::{Value, json};
 
 fn schedule(name: &str, rule: &Value) -> String {
@@ -48,6 +51,56 @@ fn a_definition_that_was_read_can_be_sent_back_and_stays_the_same() {
                 .await;
             assert_eq!(edited.status, 200, "{definition}: {:?}", edited.body);
             assert_eq!(edited.json()["definition"], definition);
+        }
+    });
+}
+
+/// The target's secret as it is stored.
+async fn stored_secret(world: &World, name: &str) -> String {
+    let name = (Name::new("default").unwrap(), Name::new(name).unwrap());
+    let facts = world.node.gateway.schedule(name).await.unwrap().unwrap();
+    match &facts.view.definition.spec.job.target {
+        Target::Http(http) => http.headers[0].1.clone(),
+        Target::Command(command) => command.env[0].1.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_mask_sent_back_keeps_the_secret_only_for_the_same_address_or_command() {
+    run(async {
+        let world = World::new().await;
+        let http = json!({ "type": "http", "url": "http://a.example/", "headers": { "x-api-key": "s3cr3t" } });
+        let command = json!({ "type": "command", "argv": ["true"], "env": { "API_TOKEN": "s3cr3t" } });
+        let moved = [("url", json!("http://b.example/")), ("argv", json!(["false"]))];
+        for ((name, target), (part, elsewhere)) in [("h", http), ("c", command)].into_iter().zip(moved) {
+            make(&world, name, json!({ "every": "1h", "job": { "target": target } })).await;
+            let path = format!("/v1/schedules/{name}");
+            let mut definition = world.get(&path).await.json()["definition"].clone();
+            assert!(definition.to_string().contains("********"), "{definition}");
+            definition["every"] = "2h".into();
+            let put = async |version: &str, body: &Value| {
+                let body = body.to_string();
+                world
+                    .send("PUT", &path, &[("if-match", version)], Some(body.as_bytes()))
+                    .await
+            };
+            assert_eq!(put("\"1\"", &definition).await.status, 200);
+            assert_eq!(stored_secret(&world, name).await, "s3cr3t");
+            assert_eq!(put("*", &definition).await.json()["version"], 3);
+            assert_eq!(stored_secret(&world, name).await, "s3cr3t");
+            let stale = put("\"1\"", &definition).await;
+            assert_eq!(
+                (stale.status, stale.json()["code"].clone()),
+                (412, "version_differs".into())
+            );
+            definition["job"]["target"][part] = elsewhere;
+            let refused = put("*", &definition).await;
+            assert_eq!(
+                (refused.status, refused.json()["code"].clone()),
+                (400, "secret_masked".into())
+            );
+            assert_eq!(stored_secret(&world, name).await, "s3cr3t");
         }
     });
 }

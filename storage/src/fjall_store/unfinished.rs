@@ -44,8 +44,12 @@ impl Work {
     }
 }
 
-/// Refuses a folder that holds half a copy.
+/// Refuses a folder that holds half a copy, and what is no folder.
 pub(super) fn refuse(folder: &Folder) -> Result<(), StartError> {
+    if is_there(folder.path())? && !folder.path().is_dir() {
+        let error = io::Error::new(io::ErrorKind::NotADirectory, "it is not a folder");
+        return Err(StartError::io(folder.path())(error));
+    }
     for work in [Work::Backup, Work::Restore] {
         if is_there(&work.marker(folder))? {
             return Err(StartError::Unfinished {

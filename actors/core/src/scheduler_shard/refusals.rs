@@ -27,7 +27,8 @@ pub(super) fn exists(name: &str) -> Refusal {
     .at("name")
 }
 
-pub(super) fn version_differs(seen: u64, current: u64) -> Refusal {
+/// An edit of a version that is not the one that is there.
+pub fn version_differs(seen: u64, current: u64) -> Refusal {
     let detail = format!("the definition is at version {current}, not {seen}");
     let hint = "read the schedule again and repeat the edit on what it is now";
     Refusal::new(RefusalKind::Precondition, "version_differs", detail, hint).at("if_match")

@@ -5,6 +5,7 @@
 
 pub mod job;
 pub mod job_view;
+pub mod kept_secrets;
 pub mod new_job;
 #[cfg(test)]
 mod properties;

@@ -227,6 +227,14 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// Nothing but local dates on which nothing fires.
+    pub fn excluding(exclusions: Vec<Exclusion>) -> Bounds {
+        Bounds {
+            exclusions,
+            ..Bounds::default()
+        }
+    }
+
     /// A definition of this rule that makes jobs which do nothing: for previews.
     pub fn around(self, rule: Rule) -> ScheduleSpec {
         ScheduleSpec {

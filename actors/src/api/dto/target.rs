@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// Shown instead of a secret; refused when it is sent back.
+/// Shown instead of a secret; refused when it is sent back, but for an edit that keeps what is stored
+/// (`kept_secrets.rs`).
 pub const MASK: &str = "********";
 
 /// What a job does.
@@ -206,11 +207,22 @@ const SECRET_WORDS: &[&str] = &[
     "credential",
 ];
 
+/// Whether a header's or variable's name says that its value is a secret.
+pub fn is_secret(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| lower.contains(word))
+}
+
 fn masked(pairs: &[(String, String)]) -> BTreeMap<String, String> {
     let mask = |(name, value): &(String, String)| {
-        let lower = name.to_ascii_lowercase();
-        let secret = SECRET_WORDS.iter().any(|word| lower.contains(word));
-        (name.clone(), if secret { MASK.to_owned() } else { value.clone() })
+        (
+            name.clone(),
+            if is_secret(name) {
+                MASK.to_owned()
+            } else {
+                value.clone()
+            },
+        )
     };
     pairs.iter().map(mask).collect()
 }

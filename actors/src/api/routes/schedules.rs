@@ -7,10 +7,12 @@ use super::jobs::odd_reply;
 use super::walk::walk;
 use crate::api::body::{JsonBody, NoBody, answer, ok, with_header};
 use crate::api::dto::job::fixed_name;
+use crate::api::dto::kept_secrets::{holds_mask, put_back};
 use crate::api::dto::schedule::{NewScheduleBody, PENDINGS, ScheduleBody, read_edit, read_new_schedule};
 use crate::api::dto::schedule_view::{EditPreviewAnswer, ScheduleAnswer, pending_word, status};
 use crate::api::fields::invalid;
 use crate::api::handle::Shared;
+use crate::api::json::Json;
 use crate::api::query::{Params, SchedulePath};
 use crate::api::text;
 use crate::gateway::{ScheduleRequest, ShardReply, ShardRequest};
@@ -23,6 +25,7 @@ use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::schedule::PendingFate;
 use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView};
+use fencepost_core::scheduler_shard::version_differs;
 use fencepost_core::target::Target;
 use hyper::{HeaderMap, StatusCode};
 use serde::Serialize;
@@ -218,12 +221,13 @@ pub async fn edit_schedule(
     SchedulePath(name): SchedulePath,
     mut params: Params,
     headers: HeaderMap,
-    JsonBody(body): JsonBody,
+    JsonBody(mut body): JsonBody,
 ) -> Result<Response, Problem> {
     let pending = params.word("pending", PENDINGS)?.unwrap_or(PendingFate::Retime);
     let dry_run = params.flag("dry_run")?;
     params.end()?;
     let if_match = read_if_match(&headers)?;
+    let if_match = put_secrets_back(&shared, &name, &mut body, if_match).await?;
     let spec = read_edit(body, &name, shared.gateway.now(), &shared.targets)?;
     let request = ScheduleRequest::Edit {
         if_match,
@@ -241,6 +245,28 @@ pub async fn edit_schedule(
             pending: pending.map(|(_, fate)| pending_word(fate)),
         })),
         ScheduleReply::Deleted | ScheduleReply::Ran { .. } | ScheduleReply::Backfill { .. } => Err(odd_reply()),
+    }
+}
+
+/// Masks stand for the secrets of the version that is there: the edit then replaces that version or none.
+async fn put_secrets_back(
+    shared: &Shared,
+    name: &Name,
+    body: &mut Json,
+    if_match: Option<u64>,
+) -> Result<Option<u64>, Problem> {
+    if !holds_mask(body) {
+        return Ok(if_match);
+    }
+    let found = shared.gateway.schedule(full_name(name.clone())).await?;
+    let facts = found.ok_or_else(|| schedule_not_found(name))?;
+    let definition = &facts.view.definition;
+    if let Some(seen) = if_match.filter(|seen| *seen != definition.version) {
+        return Err(version_differs(seen, definition.version).into());
+    }
+    match put_back(body, &definition.spec.job.target) {
+        true => Ok(Some(definition.version)),
+        false => Ok(if_match),
     }
 }
 

@@ -1,0 +1,73 @@
+//! A mask that an edit sends back stands for the secret that is stored.
+//!
+//! Owns: which masks of an edit are put back. Must never: let a secret go to another address or command than the
+//! one it was given for; there the mask stays, and is refused as everywhere else. Next: `target.rs`.
+
+use super::target::{MASK, is_secret};
+use crate::api::json::Json;
+use fencepost_core::target::{CommandTarget, Target};
+
+/// Whether any text of a body is the mask.
+pub fn holds_mask(json: &Json) -> bool {
+    match json {
+        Json::Text(text) => text == MASK,
+        Json::List(items) => items.iter().any(holds_mask),
+        Json::Object(items) => items.iter().any(|(_, value)| holds_mask(value)),
+        Json::Null | Json::Bool(_) | Json::Whole(_) | Json::Fraction(_) | Json::Raw(_) => false,
+    }
+}
+
+/// Puts the stored secrets in place of their masks; says whether there were any.
+pub fn put_back(body: &mut Json, stored: &Target) -> bool {
+    let target = field_mut(body, "job").and_then(|job| field_mut(job, "target"));
+    let Some(target) = target else {
+        return false;
+    };
+    let (map, pairs) = match stored {
+        Target::Http(http) if is_text(target, "type", "http") && is_text(target, "url", &http.url) => {
+            ("headers", &http.headers)
+        }
+        Target::Command(command) if is_text(target, "type", "command") && runs_the_same(target, command) => {
+            ("env", &command.env)
+        }
+        Target::Http(_) | Target::Command(_) | Target::Handler(_) | Target::Remote(_) => return false,
+    };
+    let Some(Json::Object(sent)) = field_mut(target, map) else {
+        return false;
+    };
+    let mut is_put_back = false;
+    for (name, value) in sent.iter_mut().filter(|(name, _)| is_secret(name)) {
+        let known = pairs.iter().find(|(known, _)| known == name);
+        if let (Some((_, secret)), true) = (known, holds_mask(value)) {
+            *value = Json::Text(secret.clone());
+            is_put_back = true;
+        }
+    }
+    is_put_back
+}
+
+fn runs_the_same(target: &Json, command: &CommandTarget) -> bool {
+    let argv = Json::List(command.argv.iter().cloned().map(Json::Text).collect());
+    let directory = command.directory.clone().map_or(Json::Null, Json::Text);
+    let given = |name: &str| field(target, name).unwrap_or(&Json::Null);
+    let is_shell = *given("shell") == Json::Bool(true);
+    *given("argv") == argv && *given("directory") == directory && is_shell == command.shell
+}
+
+fn is_text(json: &Json, name: &str, text: &str) -> bool {
+    matches!(field(json, name), Some(Json::Text(given)) if given == text)
+}
+
+fn field<'a>(json: &'a Json, name: &str) -> Option<&'a Json> {
+    let Json::Object(items) = json else {
+        return None;
+    };
+    items.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+}
+
+fn field_mut<'a>(json: &'a mut Json, name: &str) -> Option<&'a mut Json> {
+    let Json::Object(items) = json else {
+        return None;
+    };
+    items.iter_mut().find(|(key, _)| key == name).map(|(_, value)| value)
+}
