@@ -156,6 +156,11 @@ fn failure(error: &BackupError) -> Failure {
     let (exit, code, hint) = match error {
         BackupError::Start(start) => (Exit::Failed, start.code(), start.next_step()),
         BackupError::Occupied(_) => (Exit::Conflict, "folder_occupied", "Name a folder that does not exist."),
+        BackupError::Nested { .. } => (
+            Exit::Conflict,
+            "folder_nested",
+            "Name a folder beside the other, not in it.",
+        ),
         BackupError::NoStore(_) => (
             Exit::NotFound,
             "store_not_found",

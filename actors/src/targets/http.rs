@@ -3,15 +3,18 @@
 //! Owns: what is sent and the bounds on what comes back. Must never: retry, redirect, keep a connection, or
 //! call an attempt harmless when a byte of it may have left. Next: `answer` (verdicts), `connector` (the way out).
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fencepost_core::job::{EffectProof, Outcome, RetryAdvice, Verdict};
-use fencepost_core::limits::{ANSWER_BODY_BYTES_MAX, ANSWER_HEAD_BYTES_MAX};
+use fencepost_core::limits::{ANSWER_BODY_BYTES_MAX, ANSWER_HEAD_BYTES_MAX, LAST_ANSWER_MS};
 use fencepost_core::target::{HttpTarget, PayloadKind};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response};
+use tokio::time::timeout;
 
 use super::answer::judge_answer;
 use super::attempt::{AttemptContext, failed, stopped, with_error};
@@ -31,7 +34,16 @@ enum Broken {
     Exchange(hyper::Error),
 }
 
-/// Carries out one attempt. Always ends within the attempt's time-out.
+/// What a complete answer means.
+type Answer = (Verdict, Option<String>);
+
+/// How a call ended.
+type Called = Result<Answer, Broken>;
+
+/// How long an answer that lies in the socket is looked for when the attempt is to end.
+const LAST_ANSWER: Duration = Duration::from_millis(LAST_ANSWER_MS);
+
+/// Carries out one attempt. Always ends within the attempt's time-out and a look at what has come.
 pub async fn run_http(
     connector: &Connector,
     authorization: bool,
@@ -47,11 +59,17 @@ pub async fn run_http(
     };
     let meter = Meter::new(ANSWER_HEAD_BYTES_MAX);
     let mut tail = OutputTail::default();
-    let call = call(connector, &url, request, &meter, &mut tail);
-    let ended = tokio::select! {
-        biased;
-        reason = cancel.stopped() => Err(reason),
-        ended = tokio::time::timeout(attempt.timeout.to_std(), call) => Ok(ended),
+    let ended = {
+        let mut call = pin!(call(connector, &url, request, &meter, &mut tail));
+        let ended = tokio::select! {
+            biased;
+            reason = cancel.stopped() => Err(Some(reason)),
+            ended = timeout(attempt.timeout.to_std(), &mut call) => ended.map_err(|_| None),
+        };
+        match ended {
+            Err(why) => last_answer(call, &meter).await.map(Ok).ok_or(why),
+            Ok(answered) => Ok(answered),
+        }
     };
     let effect = if meter.has_written() {
         EffectProof::Unproven
@@ -59,19 +77,29 @@ pub async fn run_http(
         EffectProof::NoEffect
     };
     match ended {
-        Err(reason) => stopped(reason, effect, tail),
-        Ok(Err(_)) => with_error(
+        Err(Some(reason)) => stopped(reason, effect, tail),
+        Err(None) => with_error(
             Verdict::TimedOut { effect },
             "timed_out: no complete answer in time",
             tail,
         ),
-        Ok(Ok(Err(broken))) => broken_outcome(&broken, effect, tail),
-        Ok(Ok(Ok((verdict, error)))) => Outcome {
+        Ok(Err(broken)) => broken_outcome(&broken, effect, tail),
+        Ok(Ok((verdict, error))) => Outcome {
             verdict,
             error: error.map(Into::into),
             output: tail.into_output(),
         },
     }
+}
+
+/// The complete answer that has come by the time of a stop, if there is one. When this process goes on after it was
+/// stopped for a while, its timers are over before its sockets are looked at. Nothing more is sent.
+async fn last_answer(call: impl Future<Output = Called>, meter: &Meter) -> Option<Answer> {
+    if !meter.has_written() {
+        return None;
+    }
+    meter.stop_writing();
+    timeout(LAST_ANSWER, call).await.ok()?.ok()
 }
 
 fn broken_outcome(broken: &Broken, effect: EffectProof, tail: OutputTail) -> Outcome {
@@ -155,7 +183,7 @@ async fn call(
     request: Request<Full<Bytes>>,
     meter: &Arc<Meter>,
     tail: &mut OutputTail,
-) -> Result<(Verdict, Option<String>), Broken> {
+) -> Called {
     let stream = connector.connect(url).await.map_err(Broken::Connect)?;
     exchange(stream, request, meter, tail).await.map_err(Broken::Exchange)
 }
@@ -166,14 +194,14 @@ async fn exchange(
     request: Request<Full<Bytes>>,
     meter: &Arc<Meter>,
     tail: &mut OutputTail,
-) -> Result<(Verdict, Option<String>), hyper::Error> {
+) -> Result<Answer, hyper::Error> {
     let io = HyperIo::new(Metered::new(stream, meter.clone()));
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(ANSWER_HEAD_BYTES_MAX)
         .handshake(io)
         .await?;
-    let mut connection = std::pin::pin!(connection);
-    let mut answer = std::pin::pin!(async {
+    let mut connection = pin!(connection);
+    let mut answer = pin!(async {
         let response = sender.send_request(request).await?;
         meter.allow_reading(ANSWER_BODY_BYTES_MAX * 2);
         let judged = judge_answer(response.status(), response.headers());

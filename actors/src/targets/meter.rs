@@ -1,13 +1,13 @@
 //! A stream that counts: what may still be read, and whether anything was written.
 //!
-//! Owns: the bound on bytes taken from a target, and the proof that no byte of a request left us.
+//! Owns: the bound on bytes taken from a target, and the proof that no byte of a request left us, or no more of them.
 //! Must never: interpret bytes. Next: `http`, which sets the budget.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub struct Meter {
     read_left: AtomicUsize,
     written: AtomicBool,
+    ended: AtomicBool,
 }
 
 impl Meter {
@@ -25,6 +26,7 @@ impl Meter {
         Arc::new(Self {
             read_left: AtomicUsize::new(read_bytes_max),
             written: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
         })
     }
 
@@ -37,6 +39,18 @@ impl Meter {
     #[must_use]
     pub fn has_written(&self) -> bool {
         self.written.load(Ordering::Relaxed)
+    }
+
+    /// From here on no byte leaves: a write waits until the connection is dropped.
+    pub fn stop_writing(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    fn may_write(&self) -> Poll<()> {
+        match self.ended.load(Ordering::Relaxed) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        }
     }
 }
 
@@ -69,15 +83,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.meter.may_write());
         self.meter.written.store(true, Ordering::Relaxed);
         Pin::new(&mut self.inner).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.meter.may_write());
         Pin::new(&mut self.inner).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.meter.may_write());
         Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use fencepost_core::limits::{LAST_OUTPUT_MS, SUPERVISOR_LATE_MS};
 use fencepost_core::time::Span;
 use futures_util::future::BoxFuture;
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -219,10 +220,36 @@ impl Supervised {
                     continue;
                 }
             };
+            if let Some(ended) = self.end_before_stop().await {
+                return (Some(ended), stop);
+            }
             stop = Some(why);
             late = alarm(self.grace + LATE);
             self.order(b"stop\n").await;
         }
+    }
+
+    /// The end that was reported before a stop is ordered: nobody stopped that program. When this process goes on after
+    /// it was stopped for a while, its timers are over before its pipes are looked at.
+    async fn end_before_stop(&mut self) -> Option<Report> {
+        let seen = async {
+            while self.is_reported() {
+                let line = self.reports.next_line().await.ok().flatten()?;
+                match Report::parse(&line)? {
+                    Report::Started(group) => self.begin(group, false).await,
+                    ended => return Some(ended),
+                }
+            }
+            None
+        };
+        // A supervisor reports in whole lines; what is less must not keep the order waiting.
+        timeout(LAST_OUTPUT, seen).await.ok().flatten()
+    }
+
+    /// Whether a report is there, by the pipe itself.
+    fn is_reported(&mut self) -> bool {
+        let reports = self.reports.get_ref();
+        !reports.buffer().is_empty() || ioctl_fionread(reports.get_ref()).is_ok_and(|bytes| bytes > 0)
     }
 
     /// The program may begin: from here on its group can be ended without its supervisor. Only the first report is

@@ -280,6 +280,89 @@ async fn a_stop_ends_the_call_at_once() {
     assert_eq!(running.await.unwrap().verdict, Verdict::Cancelled { effect: UNPROVEN });
 }
 
+/// One connection to a peer on a thread of its own, which answers when it is told to and says when it has.
+struct Threaded {
+    url: String,
+    asked: std::sync::mpsc::Receiver<()>,
+    answer: std::sync::mpsc::Sender<()>,
+    answered: std::sync::mpsc::Receiver<()>,
+}
+
+impl Threaded {
+    fn start(text: &'static str) -> Self {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let ((ask, asked), (answer, told)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        let (say, answered) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(br#"{"amount":7}"#) {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                request.extend(byte);
+            }
+            ask.send(()).unwrap();
+            told.recv().ok();
+            stream.write_all(text.as_bytes()).unwrap();
+            say.send(()).ok();
+            // Open until the other end closes it.
+            stream.read_to_end(&mut Vec::new()).ok();
+        });
+        Self {
+            url,
+            asked,
+            answer,
+            answered,
+        }
+    }
+}
+
+/// What a server finds that was stopped for a while and goes on: a reason to stop the attempt, seen before the socket in
+/// which the answer lies. Half an answer, or none, is none.
+#[tokio::test]
+async fn f18_an_answer_that_came_before_the_stop_is_how_the_call_ended() {
+    let lost = failed(UNPROVEN);
+    for (answer, reason, want) in [
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone",
+            StopReason::LeaseLost,
+            Verdict::Succeeded,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone",
+            StopReason::CancelRequested,
+            Verdict::Succeeded,
+        ),
+        (
+            "HTTP/1.1 429 X\r\ncontent-length: 0\r\n\r\n",
+            StopReason::LeaseLost,
+            failed(EffectProof::NoEffect),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndo",
+            StopReason::LeaseLost,
+            lost.clone(),
+        ),
+        ("", StopReason::LeaseLost, lost),
+    ] {
+        let peer = Threaded::start(answer);
+        let (control, cancel) = attempt_signal(None);
+        let running = tokio::spawn({
+            let attempt = attempt(Target::Http(post(&peer.url)));
+            async move { runner().run(attempt, cancel).await }
+        });
+        until("the request", || peer.asked.try_recv().is_ok()).await;
+        // From here on nothing but the peer goes on, until its answer has come.
+        peer.answer.send(()).unwrap();
+        peer.answered.recv().unwrap();
+        control.stop(reason);
+        let outcome = running.await.unwrap();
+        assert_eq!(outcome.verdict, want, "{answer:?} {:?}", outcome.error);
+    }
+}
+
 #[tokio::test]
 async fn a_bad_description_stops_without_effect() {
     let stop = Verdict::Failed {

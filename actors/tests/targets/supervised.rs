@@ -6,8 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use fencepost::targets::{CancelSignal, HandlerRegistry, SUPERVISE, TargetRunner, TargetsConfig, attempt_signal};
-use fencepost_core::job::Verdict;
+use fencepost::targets::{
+    CancelSignal, HandlerRegistry, SUPERVISE, StopReason, TargetRunner, TargetsConfig, attempt_signal,
+};
+use fencepost_core::job::{EffectProof, RetryAdvice, Verdict};
 use fencepost_core::target::Target;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
@@ -133,6 +135,47 @@ async fn a_process_that_left_the_group_does_not_hold_the_attempt_up() {
         .run(attempt(Target::Command(target)), CancelSignal::never())
         .await;
     assert_eq!(outcome.verdict, Verdict::Succeeded);
+}
+
+/// What a server finds that was stopped for a while and goes on: a reason to stop the attempt, seen before the pipe in
+/// which the command's end lies.
+#[tokio::test]
+async fn f18_an_end_reported_before_the_stop_is_how_the_command_ended() {
+    for (reason, code, want) in [
+        (StopReason::LeaseLost, 0, Verdict::Succeeded),
+        (StopReason::CancelRequested, 0, Verdict::Succeeded),
+        (StopReason::Draining, 0, Verdict::Succeeded),
+        (
+            StopReason::LeaseLost,
+            7,
+            Verdict::Failed {
+                retry: RetryAdvice::ByPolicy,
+                effect: EffectProof::Unproven,
+            },
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let shown = folder.path().display();
+        let script = format!(
+            "echo $PPID > {shown}/part; mv {shown}/part {shown}/pids; \
+             while [ ! -e {shown}/on ]; do sleep 0.02; done; exit {code}"
+        );
+        let (control, cancel) = attempt_signal(None);
+        let running = tokio::spawn(async move { runner().run(attempt(Target::Command(sh(&script))), cancel).await });
+        let supervisor = wait_for_pids(folder.path()).await.remove(0);
+        // From here on nothing but the command and its supervisor goes on, until both have ended.
+        std::fs::write(folder.path().join("on"), "").unwrap();
+        while !is_gone(supervisor) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        control.stop(reason);
+        let outcome = running.await.unwrap();
+        assert_eq!(outcome.verdict, want, "{reason:?} {:?}", outcome.error);
+        assert_eq!(
+            crate::command::code(&outcome),
+            ["", "command_exit"][usize::from(code != 0)]
+        );
+    }
 }
 
 /// The supervisor itself, spoken to by hand.

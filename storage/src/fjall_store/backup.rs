@@ -12,7 +12,7 @@ use super::verify;
 use crate::store::StoreError;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// Why a backup or a restore failed.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,14 @@ pub enum BackupError {
     /// There is something at the destination.
     #[error("the folder {0} is there already")]
     Occupied(String),
+    /// One of the two folders is, or lies in, the other: a copy would change what it is made of.
+    #[error("{from} and {to} are one folder, or one lies in the other")]
+    Nested {
+        /// The source.
+        from: String,
+        /// The destination.
+        to: String,
+    },
     /// The source holds no store.
     #[error("the folder {0} holds no store")]
     NoStore(String),
@@ -59,10 +67,43 @@ pub(super) fn refuse(folder: &Folder) -> Result<(), StartError> {
     }
 }
 
+/// Refuses folders of which one is, or lies in, the other.
+pub(super) fn refuse_nested(from: &Path, to: &Path) -> Result<(), BackupError> {
+    let real = |path| real_path(path).map_err(StartError::io(path));
+    let (source, target) = (real(from)?, real(to)?);
+    match source.starts_with(&target) || target.starts_with(&source) {
+        true => Err(BackupError::Nested {
+            from: from.display().to_string(),
+            to: to.display().to_string(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Where a path leads by way of all links, also if its last parts are not there yet.
+fn real_path(path: &Path) -> io::Result<PathBuf> {
+    let mut real = PathBuf::new();
+    for part in std::path::absolute(path)?.components() {
+        match part {
+            Component::ParentDir => {
+                real.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::Normal(_) => real.push(part),
+        }
+        match real.canonicalize() {
+            Ok(there) => real = there,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(real)
+}
+
 /// Copies the store in `folder`, which no process may have open, to `to`, which must not exist, or hold
 /// nothing but half of such a copy.
 pub fn backup(folder: &Path, to: &Path, is_stopped: IsStopped<'_>) -> Result<(), BackupError> {
     let source = Source::take(folder)?;
+    refuse_nested(folder, to)?;
     let (unfinished, _lock) = Unfinished::begin(to, Work::Backup)?;
     let copy = &unfinished.folder;
     source.copy(copy, is_stopped)?;

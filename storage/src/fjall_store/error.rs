@@ -16,6 +16,12 @@ pub enum StartError {
         /// Of the other process, as it wrote it down; `?` if it did not.
         pid: String,
     },
+    /// Another process has the database open, but not the lock of the folder.
+    #[error("another process has the database {} open, and its `LOCK` was removed or replaced", .path.display())]
+    DatabaseLocked {
+        /// Which database.
+        path: PathBuf,
+    },
     /// A later version wrote it.
     #[error("the store in {} has format {found}; this version knows up to {known}", .folder.display())]
     Newer {
@@ -72,7 +78,7 @@ impl StartError {
     /// A stable code.
     pub fn code(&self) -> &'static str {
         match self {
-            StartError::Locked { .. } => "store_locked",
+            StartError::Locked { .. } | StartError::DatabaseLocked { .. } => "store_locked",
             StartError::Newer { .. } => "store_newer",
             StartError::Damaged { .. } => "store_damaged",
             StartError::Unfinished { .. } => "store_unfinished",
@@ -86,6 +92,7 @@ impl StartError {
     pub fn next_step(&self) -> &'static str {
         match self {
             StartError::Locked { .. } => "stop the other process, or name another folder",
+            StartError::DatabaseLocked { .. } => "find the process that has its files open, and stop it",
             StartError::Newer { .. } => "start the version that wrote it, or a later one",
             StartError::Damaged { .. } => {
                 "nothing was opened: keep a copy of the folder, put the missing file back, or restore a backup"
@@ -106,9 +113,12 @@ impl StartError {
 
     pub(super) fn engine(path: &Path) -> impl FnOnce(fjall::Error) -> StartError {
         let path = path.to_path_buf();
-        move |error| StartError::Engine {
-            path,
-            reason: plain(&error),
+        move |error| match error {
+            fjall::Error::Locked => StartError::DatabaseLocked { path },
+            error => StartError::Engine {
+                path,
+                reason: plain(&error),
+            },
         }
     }
 }

@@ -6,7 +6,7 @@
 //! folder that opens before all of that is durable (`unfinished.rs`). Next: `start.rs`.
 
 use super::FjallStore;
-use super::backup::{BackupError, IsStopped, Source, go_on};
+use super::backup::{BackupError, IsStopped, Source, go_on, refuse_nested};
 use super::folder::Folder;
 use super::identity::Identity;
 use super::mark::MarkFile;
@@ -121,6 +121,7 @@ pub fn restore(
     is_stopped: IsStopped<'_>,
 ) -> Result<Restored, BackupError> {
     let source = Source::take(from)?;
+    refuse_nested(from, to)?;
     let (unfinished, lock) = Unfinished::begin(to, Work::Restore)?;
     on_step(RestoreStep::Copy);
     source.copy(&unfinished.folder, is_stopped)?;

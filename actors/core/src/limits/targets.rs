@@ -12,6 +12,8 @@ pub const CONNECT_MS: u64 = 10_000;
 pub const ANSWER_HEAD_BYTES_MAX: usize = 64 << 10;
 /// Bytes read of the body of a target's answer; the rest is not read.
 pub const ANSWER_BODY_BYTES_MAX: usize = 1 << 20;
+/// How long an answer that lies in the socket is looked for when a call is to end; nothing more is sent.
+pub const LAST_ANSWER_MS: u64 = 50;
 /// Longest wait that a target may ask for with Retry-After; a longer one is shortened.
 pub const RETRY_AFTER_MS_MAX: u64 = 86_400_000;
 /// Bytes of a key or a line at a resource-side guard.

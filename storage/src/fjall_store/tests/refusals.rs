@@ -52,6 +52,20 @@ async fn a_second_process_is_refused_with_the_first_ones_pid() {
 }
 
 #[tokio::test]
+async fn a_process_whose_lock_was_removed_is_said_to_hold_the_database() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    let store = started(&folder);
+    fs::remove_file(folder.join("LOCK")).unwrap();
+    let error = refused(&folder);
+    assert_eq!(error.code(), "store_locked", "{error}");
+    assert!(matches!(error, StartError::DatabaseLocked { .. }), "{error}");
+    assert!(error.next_step().contains("stop it"), "{}", error.next_step());
+    drop(store);
+    started(&folder);
+}
+
+#[tokio::test]
 async fn a_newer_format_is_refused_before_anything_is_written() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("store");

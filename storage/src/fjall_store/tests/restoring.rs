@@ -413,3 +413,31 @@ async fn a_copy_that_is_stopped_before_any_file_or_page_is_no_store_until_it_is_
         }
     }
 }
+
+/// A copy into its own source would change what it copies, and clearing half of one would delete a source within.
+#[tokio::test]
+async fn no_copy_is_made_into_its_source_or_around_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = |name: &str| temp.path().join(name);
+    filled(&path("s/inner"), 3).await;
+    // What an earlier copy left half-done is cleared.
+    std::fs::write(path("s/COPYING"), "").unwrap();
+    std::fs::write(path("s/RESTORING"), "").unwrap();
+    std::os::unix::fs::symlink(path("s/inner"), path("link")).unwrap();
+    let source = path("s/inner");
+    for to in [
+        "s",
+        "s/inner",
+        "s/inner/new",
+        "s/inner/db/new",
+        "link",
+        "link/new",
+        "other/../s/inner/new",
+    ] {
+        let (copied, made) = (backup(&source, &path(to), &|| false), restored(&source, &path(to), 0));
+        assert!(matches!(copied, Err(BackupError::Nested { .. })), "{to}: {copied:?}");
+        assert!(matches!(made, Err(BackupError::Nested { .. })), "{to}: {made:?}");
+    }
+    assert!(!source.join("new").exists() && !source.join("db/new").exists() && !path("other").exists());
+    backup(&path("link"), &path("s/inner2"), &|| false).unwrap();
+}
