@@ -42,6 +42,8 @@ mod draining;
 mod figures;
 #[path = "node/flights.rs"]
 mod flights;
+#[path = "node/losses.rs"]
+mod losses;
 #[path = "node/opening.rs"]
 mod opening;
 #[path = "mesh/pair.rs"]

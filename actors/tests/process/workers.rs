@@ -5,10 +5,11 @@
 
 use crate::api::Api;
 use crate::cell::{Cell, OWNER, once, owns, succeeded, tries};
-use crate::pace::until_true;
+use crate::pace::{from_now, reach, until_true};
 use crate::split::ROLES;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 fn all_done(cell: &Cell, api: &mut Api, made: &[String]) {
     cell.all_done(std::slice::from_mut(api), made);
@@ -63,6 +64,36 @@ fn f18_outcomes_follow_a_shard_to_its_new_owner_and_a_drain_does_not_wait() {
         "no lease was lost"
     );
     assert_eq!(owns(&server_b), 16);
+}
+
+/// All its timers have run out when it wakes, and what workers said meanwhile is still unread.
+#[test]
+fn f17_an_owner_that_was_frozen_past_every_lease_takes_none_from_a_worker_when_it_wakes() {
+    let lease = Duration::from_secs(5);
+    let cell = Cell::shut();
+    let (mut place_a, mut place_b) = (
+        cell.place("a", OWNER, &["--lease", "5s"]),
+        cell.place("b", OWNER, &["--lease", "5s"]),
+    );
+    let (server_a, server_b) = (place_a.start(), place_b.start());
+    until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
+    let mut working = cell.place("w", "worker", &["--slots", "64", "--lease", "5s"]);
+    let _worker = working.spawn();
+    let (mut api_a, mut api_b) = (server_a.api(), server_b.api());
+    let made = cell.create_all(&mut api_b, "a", 20);
+    until_true("all of them run", || cell.effects.held() == 20);
+    server_a.freeze(true);
+    let past = from_now(lease + Duration::from_secs(1));
+    until_true("the other one owns all", || owns(&server_b) == 16);
+    reach(past);
+    server_a.freeze(false);
+    // It is at work again, with whatever it did on waking behind it.
+    let more = cell.create_all(&mut api_a, "b", 20);
+    cell.effects.open_gate();
+    all_done(&cell, &mut api_b, &[made.clone(), more].concat());
+    for id in &made {
+        assert_eq!(tries(&mut api_b, id), once("w"), "no lease was lost");
+    }
 }
 
 #[test]
