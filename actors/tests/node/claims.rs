@@ -12,7 +12,7 @@ use fencepost::cluster::near_workers::OrderService;
 use fencepost::cluster::owners::Owners;
 use fencepost::cluster::route::Router;
 use fencepost::cluster::work::{Far, Ways};
-use fencepost::desk::{Ask, Desk, DeskParts, Handed, Report};
+use fencepost::desk::{Ask, Desk, DeskParts, GrantKey, Handed, Report};
 use fencepost::mesh::envelope::{ORDERS, REPORTS};
 use fencepost::mesh::{Roles, Service};
 use fencepost::node::lanes::start_on;
@@ -266,6 +266,7 @@ impl Counter {
             runner: node.runner,
             worker: WorkerId::of_start(name("w"), 5 << 40),
             cell: CELL,
+            grant_key: GrantKey::of("a secret of this node's"),
             map: ShardMap::new(SHARDS).unwrap(),
             ways: ways.clone(),
             lane: local_lane(),

@@ -6,6 +6,7 @@
 use crate::api::Api;
 use crate::cell::{Cell, OWNER, once, owns, succeeded, tries};
 use crate::pace::{from_now, reach, until_true};
+use crate::server::Place;
 use crate::split::ROLES;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -170,6 +171,39 @@ fn f18_claims_over_http_reach_the_whole_cell_and_outlive_an_owner() {
     let held = claim_all(&mut api);
     server_b.kill();
     finish_all(&mut api, &held, &made, "a");
+}
+
+/// The key of grants outlives the process.
+#[test]
+fn f18_what_an_http_worker_reports_to_a_server_that_was_started_anew_settles_its_job() {
+    let mut place = Place::new(&[]);
+    let server = place.start();
+    let mut api = server.api();
+    let body = json!({"target": {"type": "remote", "name": "x"}, "delivery": "at-most-once"});
+    let made = api.post("/v1/jobs", &body).expect(201)["id"].as_str().unwrap().to_owned();
+    let ask = json!({"worker": "w", "claim": "1", "queues": ["default"], "count": 1, "wait": 30});
+    let held = api.post("/v1/worker/claim", &ask).expect(200)["attempts"][0].clone();
+    server.kill();
+    let server = place.start();
+    let mut api = server.api();
+    until_true("nobody knows how it ended", || {
+        api.get(&format!("/v1/jobs/{made}")).expect(200)["state"] == "uncertain"
+    });
+    let report = |worker: &str| json!({"worker": worker, "grant": held["grant"], "result": "succeeded"});
+    let stranger = api.post("/v1/worker/finish", &report("other"));
+    assert_eq!((stranger.status, stranger.code()), (403, "grant_invalid"));
+    let beat = json!({"worker": "w", "attempts": [{"grant": held["grant"]}]});
+    let told = api.post("/v1/worker/heartbeat", &beat).expect(200);
+    assert_eq!(told["attempts"][0]["state"], "lost", "it is to stop");
+    for _ in 0..2 {
+        until_true("its report to be recorded, also when it comes again", || {
+            let answer = api.post("/v1/worker/finish", &report("w"));
+            assert!(matches!(answer.status, 200 | 503), "{}", answer.body);
+            answer.status == 200
+        });
+        let job = api.get(&format!("/v1/jobs/{made}")).expect(200);
+        assert_eq!((&job["state"], &job["attempt_count"]), (&json!("succeeded"), &json!(1)), "{job}");
+    }
 }
 
 #[test]
