@@ -17,7 +17,7 @@ use fencepost_core::job::{EffectProof, Outcome, RetryAdvice, Verdict};
 use fencepost_core::lease_manager::io::Recorded;
 use fencepost_core::limits::REPORT_WAIT_MS;
 use fencepost_core::name::Name;
-use fencepost_core::refusal::{Refusal, RefusalKind};
+use fencepost_core::refusal::Refusal;
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_core::worker::io::WorkerInput;
 use futures_util::FutureExt;

@@ -35,7 +35,10 @@ pub struct GrantKey([u8; 32]);
 impl GrantKey {
     /// From a secret text.
     pub fn of(text: &str) -> GrantKey {
-        GrantKey(blake3::derive_key("fencepost 2026 grants of workers over HTTP", text.as_bytes()))
+        GrantKey(blake3::derive_key(
+            "fencepost 2026 grants of workers over HTTP",
+            text.as_bytes(),
+        ))
     }
 
     /// For a node that keeps nothing.
@@ -160,9 +163,17 @@ mod tests {
         let text = seal.close(&name("a"), &grant());
         assert_eq!(seal.open(&name("a"), &text), Some(grant()));
         assert_eq!(seal.open(&name("b"), &text), None);
-        let others = [(GrantKey::of("another"), 5), (GrantKey::draw(&SystemChance), 5), (key.clone(), 6)];
+        let others = [
+            (GrantKey::of("another"), 5),
+            (GrantKey::draw(&SystemChance), 5),
+            (key.clone(), 6),
+        ];
         for (key, cell) in others {
-            assert_eq!(Seal::new(key, cell).open(&name("a"), &text), None, "another node or cell");
+            assert_eq!(
+                Seal::new(key, cell).open(&name("a"), &text),
+                None,
+                "another node or cell"
+            );
         }
         let next_start = Seal::new(key, 5);
         assert_eq!(next_start.open(&name("a"), &text), Some(grant()));

@@ -22,6 +22,7 @@ use fencepost::node::trust::ClockWatch;
 use fencepost::shell::load::OpenPlan;
 use fencepost::shell::messages::{FromWorker, ToShard, WorkerLink};
 use fencepost::shell::shard_actor::{ShardActor, ShardParts};
+use fencepost::worker::{WorkerActor, WorkerParts};
 use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
 use fencepost_core::ids::{Generation, OfferId, ShardId, ShardMap, Token, WorkerId};
 use fencepost_core::job::{AttemptResult, Delivery, EffectProof, Job, Outcome, Verdict};
@@ -30,6 +31,7 @@ use fencepost_core::limits::WORKER_LINKS_MAX;
 use fencepost_core::row::{Row, RowKey};
 use fencepost_core::scheduler_shard::io::FireNote;
 use fencepost_core::target::Target;
+use fencepost_core::worker::WorkerConfig;
 use fencepost_core::worker::io::WorkerInput;
 use fencepost_storage::codec::decode_row;
 use fencepost_storage::keys::key_bytes;
@@ -38,6 +40,7 @@ use std::sync::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 
 const SHARDS: u16 = 4;
+static COUNTERS: AtomicU64 = AtomicU64::new(2);
 
 struct Nobody;
 
@@ -75,7 +78,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    async fn start(world: &World, node: &'static str) -> Owner {
+    pub(super) async fn start(world: &World, node: &'static str) -> Owner {
         Owner::start_in(world, node, level::NEWEST).await
     }
 
@@ -237,18 +240,21 @@ pub(super) struct Counter {
     pub(super) desk: Arc<Desk>,
     pub(super) owners: Arc<Owners>,
     router: Arc<Router>,
-    pub(super) ways: Ways,
+    ways: Ways,
+    lengths: Lengths,
     claims_made: AtomicU64,
 }
 
 impl Counter {
-    fn new(world: &World) -> Counter {
+    pub(super) fn new(world: &World) -> Counter {
         Counter::over(world, USUAL, &|service| service)
     }
 
     pub(super) fn over(world: &World, lengths: Lengths, between: Between<'_>) -> Counter {
         let orders = Arc::new(OrderService::default());
-        let here = facts("w", 2, Roles::GATEWAY);
+        // Each is a start of its own.
+        let boot = COUNTERS.fetch_add(1, Ordering::SeqCst);
+        let here = facts("w", boot, Roles::GATEWAY);
         let mesh = parts(None, here, &[(ORDERS, between(orders.clone()))]);
         let (owners, router) = (Arc::new(Owners::new(name("w"))), Arc::new(Router::new(Arc::new(mesh))));
         orders.follow(&owners, &router);
@@ -279,8 +285,25 @@ impl Counter {
             owners,
             router,
             ways,
+            lengths,
             claims_made: AtomicU64::new(0),
         }
+    }
+
+    /// The node's own worker, of this start.
+    pub(super) async fn start_worker(&self, world: &World, start: u64, handlers: HandlerRegistry) -> Addr<WorkerActor> {
+        let mut config = WorkerConfig::new(64, ShardMap::new(SHARDS).unwrap());
+        config.heartbeat = self.lengths.heartbeat;
+        let parts = WorkerParts {
+            clock: world.clock.clone(),
+            runner: TargetRunner::new(TargetsConfig::for_dev(), handlers),
+            id: WorkerId::of_start(name("w"), start << 40),
+            config,
+            trust: ClockWatch::new(world.clock.clone(), Span::from_secs(60)),
+            lease: self.lengths.lease,
+            ways: self.ways.clone(),
+        };
+        start_on(&local_lane(), move || WorkerActor::new(parts)).await.unwrap()
     }
 
     async fn claim(&self) -> Vec<Handed> {

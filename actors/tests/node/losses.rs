@@ -5,19 +5,15 @@
 
 use super::claims::{Counter, Lengths, Owner, cell, offer, shard_of};
 use super::*;
-use actix::Addr;
 use fencepost::mesh::peer::Peer;
 use fencepost::mesh::{LinkNews, NodeFacts, Roles, Service};
-use fencepost::node::lanes::start_on;
-use fencepost::node::trust::ClockWatch;
 use fencepost::shell::messages::{ToShard, WorkerLink};
-use fencepost::worker::{ToWorker, WorkerActor, WorkerParts};
-use fencepost_core::ids::{Scope, ShardMap, Token, WorkerId};
+use fencepost::worker::ToWorker;
+use fencepost_core::ids::{Scope, Token, WorkerId};
 use fencepost_core::job::{AttemptResult, Delivery, Job};
 use fencepost_core::level;
 use fencepost_core::row::{LeasedRow, Row, RowKey};
 use fencepost_core::target::Target;
-use fencepost_core::worker::WorkerConfig;
 use fencepost_core::worker::io::WorkerInput;
 use fencepost_storage::codec::decode_row;
 use fencepost_storage::keys::key_bytes;
@@ -67,22 +63,6 @@ const QUICK: Lengths = Lengths {
     heartbeat: Span::from_millis(100),
 };
 
-/// A node's own worker that owns nothing.
-async fn far_worker(world: &World, counter: &Counter) -> Addr<WorkerActor> {
-    let mut config = WorkerConfig::new(4, ShardMap::new(4).unwrap());
-    config.heartbeat = PATIENT.heartbeat;
-    let parts = WorkerParts {
-        clock: world.clock.clone(),
-        runner: world.parts().runner,
-        id: WorkerId::of_start(name("w"), 6 << 40),
-        config,
-        trust: ClockWatch::new(world.clock.clone(), Span::from_secs(60)),
-        lease: PATIENT.lease,
-        ways: counter.ways.clone(),
-    };
-    start_on(&local_lane(), move || WorkerActor::new(parts)).await.unwrap()
-}
-
 #[test]
 fn f08_an_eighth_of_what_nodes_tell_each_other_is_lost_and_all_is_done_once() {
     run(async {
@@ -106,7 +86,7 @@ fn f08_an_eighth_of_what_nodes_tell_each_other_is_lost_and_all_is_done_once() {
             let noop = (Target::Handler(name("noop")), Delivery::AtLeastOnce);
             made.push(owner.create_for(number, noop).await);
         }
-        let worker = far_worker(&world, &counter).await;
+        let worker = counter.start_worker(&world, 6, HandlerRegistry::default()).await;
         for id in made {
             let mut job = owner.job(&world, id).await;
             while job.state != JobState::Succeeded {

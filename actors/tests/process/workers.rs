@@ -180,7 +180,10 @@ fn f18_what_an_http_worker_reports_to_a_server_that_was_started_anew_settles_its
     let server = place.start();
     let mut api = server.api();
     let body = json!({"target": {"type": "remote", "name": "x"}, "delivery": "at-most-once"});
-    let made = api.post("/v1/jobs", &body).expect(201)["id"].as_str().unwrap().to_owned();
+    let made = api.post("/v1/jobs", &body).expect(201)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let ask = json!({"worker": "w", "claim": "1", "queues": ["default"], "count": 1, "wait": 30});
     let held = api.post("/v1/worker/claim", &ask).expect(200)["attempts"][0].clone();
     server.kill();
@@ -202,7 +205,11 @@ fn f18_what_an_http_worker_reports_to_a_server_that_was_started_anew_settles_its
             answer.status == 200
         });
         let job = api.get(&format!("/v1/jobs/{made}")).expect(200);
-        assert_eq!((&job["state"], &job["attempt_count"]), (&json!("succeeded"), &json!(1)), "{job}");
+        assert_eq!(
+            (&job["state"], &job["attempt_count"]),
+            (&json!("succeeded"), &json!(1)),
+            "{job}"
+        );
     }
 }
 
