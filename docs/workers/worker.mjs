@@ -166,7 +166,7 @@ export class Worker {
         const answer = await this.server.post("/v1/worker/heartbeat", body, Math.max(200, soonest / 3));
         held.forEach((attempt, at) => attempt.renew(answer.attempts[at], askedAt));
       } catch (error) {
-        // Another server, or a new start of it: nothing here is ours any more.
+        // Another server: nothing here is ours any more.
         if (error.code === "grant_invalid") held.forEach((attempt) => attempt.renew({ state: "lost" }, askedAt));
       }
     }

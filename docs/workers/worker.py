@@ -189,7 +189,7 @@ class Worker:
                 states = self.server.post("/v1/worker/heartbeat", body, timeout=max(0.2, soonest / 3))["attempts"]
             except Refused as refused:
                 if refused.code == "grant_invalid":
-                    # Another server, or a new start of it: nothing here is ours any more.
+                    # Another server: nothing here is ours any more.
                     states = [{"state": "lost"}] * len(held)
                 else:
                     continue

@@ -114,6 +114,19 @@ mod file {
             where_from: "Copy mesh-secret from the store's folder to it, or name that file with --mesh-secret.",
         };
 
+        /// What grants of workers over HTTP are sealed with.
+        pub const GRANT_KEY: Kept = Kept {
+            what: "key of grants",
+            codes: [
+                "grant_key_unreadable",
+                "grant_key_mode",
+                "grant_key_invalid",
+                "grant_key_unwritable",
+            ],
+            where_from: "Delete it: the server makes a new one when it starts, and then refuses reports of attempts that \
+                         it handed out before.",
+        };
+
         fn refuse(&self, code: usize, detail: String, hint: impl Into<String>) -> Refusal {
             let code = self.codes.get(code).copied().unwrap_or("token_unreadable");
             Refusal::new(RefusalKind::Forbidden, code, detail, hint)

@@ -5,7 +5,7 @@
 //! word, or with two reports. Next: `claim.rs`, `../worker/actor.rs` (the lease behind it).
 
 use super::claim::Claim;
-use super::{Desk, Grant, Key, attempt_lost};
+use super::{Desk, Grant, Key, OF_EARLIER, attempt_lost, outcome_unknown};
 use crate::clock::SharedClock;
 use crate::net::rt::spawn;
 use crate::targets::attempt::{failed, with_error};
@@ -17,7 +17,7 @@ use fencepost_core::job::{EffectProof, Outcome, RetryAdvice, SILENT, SILENT_TO_T
 use fencepost_core::lease_manager::io::Recorded;
 use fencepost_core::limits::REPORT_WAIT_MS;
 use fencepost_core::name::Name;
-use fencepost_core::refusal::{Refusal, RefusalKind};
+use fencepost_core::refusal::Refusal;
 use fencepost_core::time::{Monotonic, Span};
 use fencepost_core::worker::io::WorkerInput;
 use futures_util::FutureExt;
@@ -49,7 +49,8 @@ pub struct Beat {
 /// One attempt.
 pub(super) struct Attempt {
     pub(super) grant: Grant,
-    pub(super) context: AttemptContext,
+    /// Of what this start of the node handed out.
+    pub(super) context: Option<AttemptContext>,
     claim: Weak<Claim>,
     /// What the node's worker says of the lease.
     signal: CancelSignal,
@@ -81,6 +82,24 @@ struct State {
     late_recorded: Option<Recorded>,
 }
 
+impl State {
+    fn until(silent_at: Monotonic, lease_ends_at: Monotonic) -> State {
+        State {
+            silent_at,
+            lease_ends_at,
+            cancel: false,
+            report: None,
+            lost: None,
+            releasing: false,
+            released: false,
+            forfeited: false,
+            recorded: None,
+            late: false,
+            late_recorded: None,
+        }
+    }
+}
+
 /// What a report is.
 enum Heard {
     /// The attempt's end.
@@ -100,23 +119,29 @@ impl Attempt {
                 attempt: context.attempt,
                 token: context.token,
             },
-            context,
+            context: Some(context),
             claim: Arc::downgrade(claim),
             signal,
             clock: desk.parts.clock.clone(),
             patience,
+            state: Watched::new(State::until(now + patience, now + left)),
+        }
+    }
+
+    /// One that an earlier start of this node handed out. Nobody is left to say anything of it but its worker.
+    pub(super) fn of_earlier(desk: &Desk, grant: Grant) -> Attempt {
+        let now = desk.parts.clock.mono();
+        Attempt {
+            grant,
+            context: None,
+            claim: Weak::new(),
+            signal: CancelSignal::never(),
+            clock: desk.parts.clock.clone(),
+            patience: desk.parts.lease,
             state: Watched::new(State {
-                silent_at: now + patience,
-                lease_ends_at: now + left,
-                cancel: false,
-                report: None,
-                lost: None,
-                releasing: false,
-                released: false,
-                forfeited: false,
-                recorded: None,
-                late: false,
-                late_recorded: None,
+                lost: Some(OF_EARLIER),
+                recorded: Some(Recorded::Stale),
+                ..State::until(now, now)
             }),
         }
     }
@@ -248,7 +273,7 @@ impl Attempt {
 
     /// The run behind it: ends as soon as anything ends it.
     pub(super) async fn run(&self) -> Outcome {
-        let timeout_at = self.clock.mono() + self.context.timeout;
+        let timeout_at = self.clock.mono() + self.context.as_ref().map_or(Span::ZERO, |context| context.timeout);
         let (mut extensions, _) = self.signal.lease();
         let mut told_cancel = false;
         loop {
@@ -365,7 +390,7 @@ impl Desk {
     /// # Errors
     /// It is not this worker's any more, or whether it is recorded is not known yet.
     pub async fn report(self: &Arc<Self>, worker: &Name, grant: &str, report: Report) -> Result<(), Refusal> {
-        let attempt = self.attempt(worker, grant)?;
+        let attempt = self.reported(worker, grant)?;
         let (recorded, why) = match attempt.report(report, self.parts.level.get().hears_late_words())? {
             Heard::InTime => (attempt.recorded().boxed(), "the report came too late"),
             Heard::Late(why, first) => {
@@ -381,12 +406,7 @@ impl Desk {
         match select(recorded, limit).await {
             Either::Left((Recorded::Recorded, _)) => Ok(()),
             Either::Left((Recorded::Stale, _)) => Err(attempt_lost(why)),
-            Either::Right(_) => Err(Refusal::new(
-                RefusalKind::Unavailable,
-                crate::problem::OUTCOME_UNKNOWN,
-                "The report was taken; whether it is recorded is not known yet.",
-                "Send the same report again until it is answered otherwise.",
-            )),
+            Either::Right(_) => Err(outcome_unknown()),
         }
     }
 

@@ -106,7 +106,7 @@ impl Desk {
         Some(Handed {
             left: attempt.left()?,
             grant: self.seal.close(worker, &attempt.grant),
-            context: attempt.context.clone(),
+            context: attempt.context.clone()?,
         })
     }
 

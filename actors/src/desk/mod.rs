@@ -14,7 +14,7 @@ mod seal;
 
 pub use attempt::{Beat, Report};
 pub use claim::{Ask, Handed};
-pub use seal::Grant;
+pub use seal::{Grant, GrantKey};
 
 use crate::chance::SharedChance;
 use crate::clock::SharedClock;
@@ -55,6 +55,8 @@ pub struct DeskParts {
     pub worker: WorkerId,
     /// Which cell.
     pub cell: u128,
+    /// What its grants are sealed with.
+    pub grant_key: GrantKey,
     /// How slots are cut.
     pub map: ShardMap,
     /// What is known of this node's clock: without trust claims ask for nothing.
@@ -100,7 +102,7 @@ impl Desk {
     /// Without claims.
     pub fn new(parts: DeskParts) -> Desk {
         Desk {
-            seal: Seal::new(&*parts.chance, parts.cell),
+            seal: Seal::new(parts.grant_key.clone(), parts.cell),
             parts,
             clerk: Clerk::default(),
             state: Mutex::default(),
@@ -137,7 +139,30 @@ impl Desk {
     fn attempt(&self, worker: &Name, grant: &str) -> Result<Arc<Attempt>, Refusal> {
         let grant = self.seal.open(worker, grant).ok_or_else(grant_invalid)?;
         let found = self.state().attempts.get(&(grant.job, grant.token)).cloned();
-        found.ok_or_else(|| attempt_lost("it ended long ago"))
+        found.ok_or_else(|| attempt_lost(OF_EARLIER))
+    }
+
+    /// The same for a report: what an earlier start of this node handed out, or what was forgotten, has ended here
+    /// without a word, and this may be the word.
+    ///
+    /// # Errors
+    /// It is none of ours; or no late word is taken now.
+    fn reported(&self, worker: &Name, grant: &str) -> Result<Arc<Attempt>, Refusal> {
+        let grant = self.seal.open(worker, grant).ok_or_else(grant_invalid)?;
+        let mut state = self.state();
+        let key = (grant.job, grant.token);
+        if let Some(found) = state.attempts.get(&key) {
+            return Ok(found.clone());
+        }
+        if !self.parts.level.get().hears_late_words() {
+            return Err(attempt_lost(OF_EARLIER));
+        }
+        if state.ended.is_full() {
+            return Err(outcome_unknown());
+        }
+        let attempt = Arc::new(Attempt::of_earlier(self, grant));
+        state.attempts.insert(key, attempt.clone());
+        Ok(attempt)
     }
 
     /// Gives back what was granted to claims that are gone.
@@ -197,11 +222,24 @@ impl Desk {
     }
 }
 
+/// Why an attempt that is not known here is over.
+const OF_EARLIER: &str = "it ended long ago, or with an earlier start of this server";
+
+/// Its report, or what becomes of it, is not settled yet.
+fn outcome_unknown() -> Refusal {
+    Refusal::new(
+        RefusalKind::Unavailable,
+        crate::problem::OUTCOME_UNKNOWN,
+        "Whether the report is recorded is not known yet.",
+        "Send the same report again until it is answered otherwise.",
+    )
+}
+
 fn grant_invalid() -> Refusal {
     Refusal::new(
         RefusalKind::Forbidden,
         "grant_invalid",
-        "This grant was not given to this worker by this server since its start.",
+        "This grant was not given to this worker by this server.",
         "Send worker and grant as the claim answered them, to the server that answered it; else stop this attempt.",
     )
     .at("grant")

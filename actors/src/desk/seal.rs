@@ -1,13 +1,14 @@
 //! Grants as text, with a seal: who may report on an attempt.
 //!
 //! Owns: the form of a grant and its message authentication code, over cell, worker, tenant, job, attempt and token.
-//! The key is drawn at each start: attempts of an earlier start are lost with it. Must never: be guessed, or accept
-//! a grant for another worker. Next: `mod.rs`.
+//! The key is its node's: a start goes on with that of the one before, so that a late word about what that one handed
+//! out is known for one (F18). Must never: be guessed or shown, or accept a grant for another worker. Next: `mod.rs`.
 
 use crate::chance::Chance;
 use fencepost_core::ids::{Epoch, Generation, JobId, Token};
 use fencepost_core::limits::NAME_BYTES_MAX;
 use fencepost_core::name::Name;
+use std::fmt;
 
 const PREFIX: &str = "fpg1_";
 /// Job, attempt, token.
@@ -27,16 +28,41 @@ pub struct Grant {
     pub token: Token,
 }
 
+/// What grants are sealed with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct GrantKey([u8; 32]);
+
+impl GrantKey {
+    /// From a secret text.
+    pub fn of(text: &str) -> GrantKey {
+        GrantKey(blake3::derive_key(
+            "fencepost 2026 grants of workers over HTTP",
+            text.as_bytes(),
+        ))
+    }
+
+    /// For a node that keeps nothing.
+    pub fn draw(chance: &dyn Chance) -> GrantKey {
+        let mut key = [0; 32];
+        chance.fill(&mut key);
+        GrantKey(key)
+    }
+}
+
+impl fmt::Debug for GrantKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("GrantKey")
+    }
+}
+
 /// The key.
 pub(super) struct Seal {
-    key: [u8; 32],
+    key: GrantKey,
     cell: u128,
 }
 
 impl Seal {
-    pub(super) fn new(chance: &dyn Chance, cell: u128) -> Seal {
-        let mut key = [0; 32];
-        chance.fill(&mut key);
+    pub(super) fn new(key: GrantKey, cell: u128) -> Seal {
         Seal { key, cell }
     }
 
@@ -78,7 +104,7 @@ impl Seal {
     }
 
     fn mac(&self, worker: &Name, body: &[u8]) -> blake3::Hash {
-        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        let mut hasher = blake3::Hasher::new_keyed(&self.key.0);
         hasher.update(&self.cell.to_be_bytes());
         hasher.update(&(worker.as_bytes().len() as u64).to_be_bytes());
         hasher.update(worker.as_bytes());
@@ -132,20 +158,30 @@ mod tests {
 
     #[test]
     fn a_grant_is_read_back_by_its_worker_only() {
-        let seal = Seal::new(&SystemChance, 5);
+        let key = GrantKey::of("secret");
+        let seal = Seal::new(key.clone(), 5);
         let text = seal.close(&name("a"), &grant());
         assert_eq!(seal.open(&name("a"), &text), Some(grant()));
         assert_eq!(seal.open(&name("b"), &text), None);
-        assert_eq!(
-            Seal::new(&SystemChance, 5).open(&name("a"), &text),
-            None,
-            "another start"
-        );
+        let others = [
+            (GrantKey::of("another"), 5),
+            (GrantKey::draw(&SystemChance), 5),
+            (key.clone(), 6),
+        ];
+        for (key, cell) in others {
+            assert_eq!(
+                Seal::new(key, cell).open(&name("a"), &text),
+                None,
+                "another node or cell"
+            );
+        }
+        let next_start = Seal::new(key, 5);
+        assert_eq!(next_start.open(&name("a"), &text), Some(grant()));
     }
 
     #[test]
     fn no_changed_grant_is_read() {
-        let seal = Seal::new(&SystemChance, 5);
+        let seal = Seal::new(GrantKey::of("secret"), 5);
         let text = seal.close(&name("a"), &grant());
         for at in 0..text.len() {
             for digit in ['0', '7', 'f', 'g', '\u{e9}'] {

@@ -23,7 +23,7 @@ use crate::cluster::owners::Owners;
 use crate::cluster::route::Router;
 use crate::cluster::services::NodeServices;
 use crate::cluster::work::{Far, Ways};
-use crate::desk::{Desk, DeskParts};
+use crate::desk::{Desk, DeskParts, GrantKey};
 use crate::node::gateway::NodeGateway;
 use crate::node::lanes::{Lane, start_on};
 use crate::node::level::CellLevel;
@@ -77,6 +77,8 @@ pub struct NodeConfig {
     pub drain: Span,
     /// How far its clock may be from a store on another node before it takes and gives no work.
     pub clock_offset_max: Span,
+    /// What grants of workers over HTTP are sealed with; drawn at the start if it is not kept.
+    pub grant_key: Option<GrantKey>,
 }
 
 /// What a node works with.
@@ -175,6 +177,7 @@ impl NodeConfig {
             key_kept: KEY_KEPT,
             drain: Span::from_millis(limits::DRAIN_MS),
             clock_offset_max: Span::from_millis(limits::CLOCK_OFFSET_MS),
+            grant_key: None,
         }
     }
 
@@ -319,7 +322,9 @@ fn start_desk(
     (map, cell, ways): (ShardMap, &CellRow, Ways),
     (worker, gateway): (&WorkerId, &NodeGateway),
 ) -> Result<Arc<Desk>, StartError> {
+    let kept = config.grant_key.clone();
     Ok(Arc::new(Desk::new(DeskParts {
+        grant_key: kept.unwrap_or_else(|| GrantKey::draw(&*parts.chance)),
         clock: parts.clock.clone(),
         chance: parts.chance.clone(),
         runner: parts.runner.clone(),

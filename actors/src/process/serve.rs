@@ -4,9 +4,10 @@
 //! a part. Next: `../node/`, `../api/server.rs`, `samples.rs`.
 
 use crate::api::server::{ApiConfig, ApiServer, HttpLimits, Listening};
-use crate::api::token::{TokenDigest, read_or_make_token, token_text};
-use crate::chance::{Chance, SharedChance, SystemChance, draw_u64};
+use crate::api::token::{Kept, TokenDigest, read_or_make, read_or_make_token, token_text};
+use crate::chance::{Chance, SharedChance, SystemChance, draw_holder, draw_u64};
 use crate::clock::{SharedClock, SystemClock};
+use crate::desk::GrantKey;
 use crate::gateway::Gateway;
 use crate::mesh::tls::{MeshTls, TlsFiles};
 use crate::mesh::{MeshSecret, Roles};
@@ -439,11 +440,25 @@ async fn start_node(
         notes,
         fatal: Arc::new(|why: Ending| node_ends(&why)),
     };
+    let mut config = options.node.clone();
+    if let Some(folder) = &options.folder {
+        config.grant_key = Some(kept_grant_key(folder, &*parts.chance)?);
+    }
     let started = match neighbours {
-        None => run_node(options.node.clone(), parts).await,
-        Some(neighbours) => join_node(options.node.clone(), parts, neighbours).await,
+        None => run_node(config, parts).await,
+        Some(neighbours) => join_node(config, parts, neighbours).await,
     };
     started.map_err(|error| Refused::of(exit::STORE_REFUSED, &error.refusal()))
+}
+
+/// The file in the folder with what grants are sealed with: a start goes on with that of the one before.
+const GRANT_KEY_FILE: &str = "grant-key";
+
+fn kept_grant_key(folder: &Path, chance: &dyn Chance) -> Result<GrantKey, Refused> {
+    let drawn = [draw_holder(chance).0, draw_holder(chance).0];
+    let kept = read_or_make(&Kept::GRANT_KEY, &folder.join(GRANT_KEY_FILE), drawn);
+    let text = kept.map_err(|refusal| Refused::of(exit::STORE_REFUSED, &refusal))?;
+    Ok(GrantKey::of(&text))
 }
 
 fn make_api(

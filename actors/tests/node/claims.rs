@@ -12,9 +12,9 @@ use fencepost::cluster::near_workers::OrderService;
 use fencepost::cluster::owners::Owners;
 use fencepost::cluster::route::Router;
 use fencepost::cluster::work::{Far, Ways};
-use fencepost::desk::{Ask, Desk, DeskParts, Handed, Report};
-use fencepost::mesh::Roles;
+use fencepost::desk::{Ask, Desk, DeskParts, GrantKey, Handed, Report};
 use fencepost::mesh::envelope::{ORDERS, REPORTS};
+use fencepost::mesh::{Roles, Service};
 use fencepost::node::lanes::start_on;
 use fencepost::node::level::CellLevel;
 use fencepost::node::notes::Notes;
@@ -22,8 +22,9 @@ use fencepost::node::trust::ClockWatch;
 use fencepost::shell::load::OpenPlan;
 use fencepost::shell::messages::{FromWorker, ToShard, WorkerLink};
 use fencepost::shell::shard_actor::{ShardActor, ShardParts};
+use fencepost::worker::{WorkerActor, WorkerParts};
 use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
-use fencepost_core::ids::{Generation, OfferId, ShardMap, WorkerId};
+use fencepost_core::ids::{Generation, OfferId, ShardId, ShardMap, Token, WorkerId};
 use fencepost_core::job::{AttemptResult, Delivery, EffectProof, Job, Outcome, Verdict};
 use fencepost_core::lease_manager::io::Grant;
 use fencepost_core::level::{self, Level};
@@ -31,6 +32,7 @@ use fencepost_core::limits::WORKER_LINKS_MAX;
 use fencepost_core::row::{Row, RowKey};
 use fencepost_core::scheduler_shard::io::FireNote;
 use fencepost_core::target::Target;
+use fencepost_core::worker::WorkerConfig;
 use fencepost_core::worker::io::WorkerInput;
 use fencepost_storage::codec::decode_row;
 use fencepost_storage::keys::key_bytes;
@@ -39,6 +41,7 @@ use std::sync::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 
 const SHARDS: u16 = 4;
+static COUNTERS: AtomicU64 = AtomicU64::new(2);
 
 struct Nobody;
 
@@ -52,8 +55,23 @@ impl Notes for Nobody {
     fn fired(&self, _: &FireNote) {}
 }
 
+/// What lies between two nodes: takes a node's service, and is what the other one reaches.
+pub(super) type Between<'a> = &'a dyn Fn(Arc<dyn Service>) -> Arc<dyn Service>;
+
+/// How long leases and heartbeats are.
+#[derive(Clone, Copy)]
+pub(super) struct Lengths {
+    pub(super) lease: Span,
+    pub(super) heartbeat: Span,
+}
+
+const USUAL: Lengths = Lengths {
+    lease: Span::from_secs(30),
+    heartbeat: Span::from_secs(1),
+};
+
 /// A node that may own shards: each opens once it is hosted.
-struct Owner {
+pub(super) struct Owner {
     node: &'static str,
     shards: Vec<Addr<ShardActor>>,
     reports: Arc<ReportService>,
@@ -61,12 +79,21 @@ struct Owner {
 }
 
 impl Owner {
-    async fn start(world: &World, node: &'static str) -> Owner {
+    pub(super) async fn start(world: &World, node: &'static str) -> Owner {
         Owner::start_in(world, node, level::NEWEST).await
     }
 
     /// When it started the cell was at this level; nobody looks at the cell's row after that.
     async fn start_in(world: &World, node: &'static str, level: Level) -> Owner {
+        Owner::start_over(world, (node, level), USUAL, &|service| service).await
+    }
+
+    pub(super) async fn start_over(
+        world: &World,
+        (node, level): (&'static str, Level),
+        lengths: Lengths,
+        between: Between<'_>,
+    ) -> Owner {
         let map = ShardMap::new(SHARDS).unwrap();
         let level = CellLevel::new(level);
         let mut shards = Vec::new();
@@ -85,8 +112,8 @@ impl Owner {
                     node: name("local"),
                     local: None,
                 },
-                lease: Span::from_secs(30),
-                heartbeat: Span::from_secs(1),
+                lease: lengths.lease,
+                heartbeat: lengths.heartbeat,
                 key_kept: Span::from_secs(3_600),
                 trust: ClockWatch::new(world.clock.clone(), Span::from_secs(60)),
                 level: level.clone(),
@@ -101,12 +128,12 @@ impl Owner {
         Owner {
             node,
             shards,
-            listening: listen(parts(Some(CELL), here, &[(REPORTS, reports.clone())])).await,
+            listening: listen(parts(Some(CELL), here, &[(REPORTS, between(reports.clone()))])).await,
             reports,
         }
     }
 
-    async fn host(&self, world: &World, hosted: bool) {
+    pub(super) async fn host(&self, world: &World, hosted: bool) {
         for shard in &self.shards {
             shard.send(ToShard::Host(hosted)).await.unwrap();
             while hosted && !self.is_open(shard).await {
@@ -122,7 +149,7 @@ impl Owner {
     }
 
     /// Says on a board that it holds all shards, as of this version.
-    fn holds(&self, version: u64) -> BoardView {
+    pub(super) fn holds(&self, version: u64) -> BoardView {
         let report = ShardReport {
             version,
             hold: Hold::Held,
@@ -168,15 +195,20 @@ impl Owner {
         }
     }
 
-    async fn create(&self, number: u8) -> JobId {
+    pub(super) async fn create(&self, number: u8) -> JobId {
         self.create_as(number, Delivery::AtLeastOnce).await
     }
 
     async fn create_as(&self, number: u8, delivery: Delivery) -> JobId {
+        self.create_for(number, (Target::Remote(name("resize")), delivery))
+            .await
+    }
+
+    pub(super) async fn create_for(&self, number: u8, (target, delivery): (Target, Delivery)) -> JobId {
         let id = JobId::fresh(Slot::of(&[&[number]]), [number; 14]);
         let mut made = item(id, "noop");
         let spec = Arc::make_mut(&mut made.spec);
-        (spec.target, spec.delivery) = (Target::Remote(name("resize")), delivery);
+        (spec.target, spec.delivery) = (target, delivery);
         let (tell, told) = oneshot::channel();
         let asked = ShardRequest::CreateJobs(vec![made]);
         let shard = self.shard_of(id);
@@ -185,13 +217,12 @@ impl Owner {
         id
     }
 
-    fn shard_of(&self, id: JobId) -> &Addr<ShardActor> {
-        let shard = ShardMap::new(SHARDS).unwrap().shard_of(id.slot());
-        &self.shards[usize::from(shard.0)]
+    pub(super) fn shard_of(&self, id: JobId) -> &Addr<ShardActor> {
+        &self.shards[usize::from(shard_of(id).0)]
     }
 
     /// As it is stored.
-    async fn job(&self, world: &World, id: JobId) -> Job {
+    pub(super) async fn job(&self, world: &World, id: JobId) -> Job {
         let key = key_bytes(&RowKey::Job(id));
         let found = world.store.get(vec![key.clone()]).await.unwrap().remove(0);
         match decode_row(&key, &found.unwrap()).unwrap() {
@@ -201,18 +232,31 @@ impl Owner {
     }
 }
 
+pub(super) fn shard_of(id: JobId) -> ShardId {
+    ShardMap::new(SHARDS).unwrap().shard_of(id.slot())
+}
+
 /// A desk on a node that owns nothing.
-struct Counter {
-    desk: Arc<Desk>,
-    owners: Arc<Owners>,
+pub(super) struct Counter {
+    pub(super) desk: Arc<Desk>,
+    pub(super) owners: Arc<Owners>,
     router: Arc<Router>,
+    ways: Ways,
+    lengths: Lengths,
+    claims_made: AtomicU64,
 }
 
 impl Counter {
-    fn new(world: &World) -> Counter {
+    pub(super) fn new(world: &World) -> Counter {
+        Counter::over(world, USUAL, &|service| service)
+    }
+
+    pub(super) fn over(world: &World, lengths: Lengths, between: Between<'_>) -> Counter {
         let orders = Arc::new(OrderService::default());
-        let here = facts("w", 2, Roles::GATEWAY);
-        let mesh = parts(None, here, &[(ORDERS, orders.clone())]);
+        // Each is a start of its own.
+        let boot = COUNTERS.fetch_add(1, Ordering::SeqCst);
+        let here = facts("w", boot, Roles::GATEWAY);
+        let mesh = parts(None, here, &[(ORDERS, between(orders.clone()))]);
         let (owners, router) = (Arc::new(Owners::new(name("w"))), Arc::new(Router::new(Arc::new(mesh))));
         orders.follow(&owners, &router);
         let far = Far {
@@ -220,7 +264,7 @@ impl Counter {
             router: router.clone(),
             orders: orders.clone(),
         };
-        let node = world.parts();
+        let (node, ways) = (world.parts(), Ways::new(Vec::new(), Some(far)));
         let desk = Arc::new(Desk::new(DeskParts {
             trust: ClockWatch::new(world.clock.clone(), Span::from_secs(60)),
             level: CellLevel::new(fencepost_core::level::NEWEST),
@@ -229,17 +273,42 @@ impl Counter {
             runner: node.runner,
             worker: WorkerId::of_start(name("w"), 5 << 40),
             cell: CELL,
+            grant_key: GrantKey::of("a secret of this node's"),
             map: ShardMap::new(SHARDS).unwrap(),
-            ways: Ways::new(Vec::new(), Some(far)),
+            ways: ways.clone(),
             lane: local_lane(),
-            lease: Span::from_secs(30),
-            heartbeat: Span::from_secs(1),
+            lease: lengths.lease,
+            heartbeat: lengths.heartbeat,
         }));
         orders.give_back_by(desk.for_the_gone());
-        Counter { desk, owners, router }
+        Counter {
+            desk,
+            owners,
+            router,
+            ways,
+            lengths,
+            claims_made: AtomicU64::new(0),
+        }
     }
 
-    async fn claim(&self, number: usize) -> Vec<Handed> {
+    /// The node's own worker, of this start.
+    pub(super) async fn start_worker(&self, world: &World, start: u64, handlers: HandlerRegistry) -> Addr<WorkerActor> {
+        let mut config = WorkerConfig::new(64, ShardMap::new(SHARDS).unwrap());
+        config.heartbeat = self.lengths.heartbeat;
+        let parts = WorkerParts {
+            clock: world.clock.clone(),
+            runner: TargetRunner::new(TargetsConfig::for_dev(), handlers),
+            id: WorkerId::of_start(name("w"), start << 40),
+            config,
+            trust: ClockWatch::new(world.clock.clone(), Span::from_secs(60)),
+            lease: self.lengths.lease,
+            ways: self.ways.clone(),
+        };
+        start_on(&local_lane(), move || WorkerActor::new(parts)).await.unwrap()
+    }
+
+    async fn claim(&self) -> Vec<Handed> {
+        let number = self.claims_made.fetch_add(1, Ordering::SeqCst);
         let ask = Ask {
             worker: name("py"),
             claim: number.to_string().into(),
@@ -250,15 +319,15 @@ impl Counter {
         self.desk.claim(ask).await.unwrap()
     }
 
-    async fn claim_all(&self, count: usize) -> Vec<Handed> {
+    pub(super) async fn claim_all(&self, count: usize) -> Vec<Handed> {
         let mut held = Vec::new();
         while held.len() < count {
-            held.extend(self.claim(held.len()).await);
+            held.extend(self.claim().await);
         }
         held
     }
 
-    async fn report(&self, handed: &Handed) {
+    pub(super) async fn report(&self, handed: &Handed) {
         let report = Report {
             verdict: Verdict::Succeeded,
             error: None,
@@ -271,7 +340,7 @@ impl Counter {
 }
 
 /// A world whose cell is made, with all shards assigned to `local`.
-async fn cell() -> World {
+pub(super) async fn cell() -> World {
     let world = World::new();
     world.start().await.drain().await;
     world
@@ -426,7 +495,7 @@ fn grants_of(told: &Told) -> Vec<Grant> {
 }
 
 /// One slot for the remote jobs of a queue.
-fn offer(queue: &str) -> FromWorker {
+pub(super) fn offer(queue: &str) -> FromWorker {
     FromWorker::Offer {
         offer: OfferId(1),
         slots: 1,

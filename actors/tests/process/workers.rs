@@ -5,10 +5,12 @@
 
 use crate::api::Api;
 use crate::cell::{Cell, OWNER, once, owns, succeeded, tries};
-use crate::pace::until_true;
+use crate::pace::{from_now, reach, until_true};
+use crate::server::Place;
 use crate::split::ROLES;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 fn all_done(cell: &Cell, api: &mut Api, made: &[String]) {
     cell.all_done(std::slice::from_mut(api), made);
@@ -63,6 +65,36 @@ fn f18_outcomes_follow_a_shard_to_its_new_owner_and_a_drain_does_not_wait() {
         "no lease was lost"
     );
     assert_eq!(owns(&server_b), 16);
+}
+
+/// All its timers have run out when it wakes, and what workers said meanwhile is still unread.
+#[test]
+fn f17_an_owner_that_was_frozen_past_every_lease_takes_none_from_a_worker_when_it_wakes() {
+    let lease = Duration::from_secs(5);
+    let cell = Cell::shut();
+    let (mut place_a, mut place_b) = (
+        cell.place("a", OWNER, &["--lease", "5s"]),
+        cell.place("b", OWNER, &["--lease", "5s"]),
+    );
+    let (server_a, server_b) = (place_a.start(), place_b.start());
+    until_true("both own shards", || owns(&server_a) == 8 && owns(&server_b) == 8);
+    let mut working = cell.place("w", "worker", &["--slots", "64", "--lease", "5s"]);
+    let _worker = working.spawn();
+    let (mut api_a, mut api_b) = (server_a.api(), server_b.api());
+    let made = cell.create_all(&mut api_b, "a", 20);
+    until_true("all of them run", || cell.effects.held() == 20);
+    server_a.freeze(true);
+    let past = from_now(lease + Duration::from_secs(1));
+    until_true("the other one owns all", || owns(&server_b) == 16);
+    reach(past);
+    server_a.freeze(false);
+    // It is at work again, with whatever it did on waking behind it.
+    let more = cell.create_all(&mut api_a, "b", 20);
+    cell.effects.open_gate();
+    all_done(&cell, &mut api_b, &[made.clone(), more].concat());
+    for id in &made {
+        assert_eq!(tries(&mut api_b, id), once("w"), "no lease was lost");
+    }
 }
 
 #[test]
@@ -139,6 +171,46 @@ fn f18_claims_over_http_reach_the_whole_cell_and_outlive_an_owner() {
     let held = claim_all(&mut api);
     server_b.kill();
     finish_all(&mut api, &held, &made, "a");
+}
+
+/// The key of grants outlives the process.
+#[test]
+fn f18_what_an_http_worker_reports_to_a_server_that_was_started_anew_settles_its_job() {
+    let mut place = Place::new(&[]);
+    let server = place.start();
+    let mut api = server.api();
+    let body = json!({"target": {"type": "remote", "name": "x"}, "delivery": "at-most-once"});
+    let made = api.post("/v1/jobs", &body).expect(201)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let ask = json!({"worker": "w", "claim": "1", "queues": ["default"], "count": 1, "wait": 30});
+    let held = api.post("/v1/worker/claim", &ask).expect(200)["attempts"][0].clone();
+    server.kill();
+    let server = place.start();
+    let mut api = server.api();
+    until_true("nobody knows how it ended", || {
+        api.get(&format!("/v1/jobs/{made}")).expect(200)["state"] == "uncertain"
+    });
+    let report = |worker: &str| json!({"worker": worker, "grant": held["grant"], "result": "succeeded"});
+    let stranger = api.post("/v1/worker/finish", &report("other"));
+    assert_eq!((stranger.status, stranger.code()), (403, "grant_invalid"));
+    let beat = json!({"worker": "w", "attempts": [{"grant": held["grant"]}]});
+    let told = api.post("/v1/worker/heartbeat", &beat).expect(200);
+    assert_eq!(told["attempts"][0]["state"], "lost", "it is to stop");
+    for _ in 0..2 {
+        until_true("its report to be recorded, also when it comes again", || {
+            let answer = api.post("/v1/worker/finish", &report("w"));
+            assert!(matches!(answer.status, 200 | 503), "{}", answer.body);
+            answer.status == 200
+        });
+        let job = api.get(&format!("/v1/jobs/{made}")).expect(200);
+        assert_eq!(
+            (&job["state"], &job["attempt_count"]),
+            (&json!("succeeded"), &json!(1)),
+            "{job}"
+        );
+    }
 }
 
 #[test]
