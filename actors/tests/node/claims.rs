@@ -24,7 +24,7 @@ use fencepost::shell::messages::{FromWorker, ToShard, WorkerLink};
 use fencepost::shell::shard_actor::{ShardActor, ShardParts};
 use fencepost::worker::{WorkerActor, WorkerParts};
 use fencepost_core::coordinator::board::{BoardView, Hold, Session, ShardReport};
-use fencepost_core::ids::{Generation, OfferId, ShardId, ShardMap, Token, WorkerId};
+use fencepost_core::ids::{Generation, OfferId, ShardId, ShardMap, WorkerId};
 use fencepost_core::job::{AttemptResult, Delivery, EffectProof, Job, Outcome, Verdict};
 use fencepost_core::lease_manager::io::Grant;
 use fencepost_core::level::{self, Level};
