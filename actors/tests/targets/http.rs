@@ -319,8 +319,8 @@ impl Threaded {
     }
 }
 
-/// What a server finds that was stopped for a while and goes on: a reason to stop the attempt, seen before the socket in
-/// which the answer lies. Half an answer, or none, is none.
+/// What a server finds that was stopped for a while and goes on: a reason to stop the attempt, seen before the socket
+/// in which the answer lies. Half an answer, or none, is none.
 #[tokio::test]
 async fn f18_an_answer_that_came_before_the_stop_is_how_the_call_ended() {
     let lost = failed(UNPROVEN);

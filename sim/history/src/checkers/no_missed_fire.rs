@@ -180,12 +180,15 @@ fn check_rest(evidence: &Evidence<'_>, life: &Life<'_>, asked: &BTreeMap<i64, As
         .map(|(at, _)| *at)
         .collect();
     let is_aside = aside::names(evidence.rows).any(|(name, _)| name == life.name);
-    verdict.expect(left.is_empty() || is_used_up(life) || is_aside || evidence.unmet.is_some(), || {
-        format!(
-            "{}: the cursor stands at {} before {left:?}",
-            life.name, cursor.nominal.0
-        )
-    });
+    verdict.expect(
+        left.is_empty() || is_used_up(life) || is_aside || evidence.unmet.is_some(),
+        || {
+            format!(
+                "{}: the cursor stands at {} before {left:?}",
+                life.name, cursor.nominal.0
+            )
+        },
+    );
 }
 
 /// Fires that a count limits.

@@ -17,8 +17,12 @@ pub fn unmet(rows: &[Row], open_work: u64) -> Option<String> {
         Row::Ready(row) => Some(format!("{} is ready and not granted", row.id)),
         Row::Leased(row) => Some(format!("{} is held by {}", row.id, row.worker)),
         Row::Backlog(row) => Some(format!("schedule {} has a backlog", row.name)),
-        Row::Cursor(row) if row.finished_at.is_none() && !is_aside(row.name.as_str()) => Some(format!("schedule {} is not finished", row.name)),
-        Row::Quarantine(row) if aside::name_of(row).is_none() => Some(format!("a row is in quarantine: {}", row.reason)),
+        Row::Cursor(row) if row.finished_at.is_none() && !is_aside(row.name.as_str()) => {
+            Some(format!("schedule {} is not finished", row.name))
+        }
+        Row::Quarantine(row) if aside::name_of(row).is_none() => {
+            Some(format!("a row is in quarantine: {}", row.reason))
+        }
         _ => None,
     })
 }
@@ -31,7 +35,10 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
     });
     for (name, row) in aside::names(evidence.rows) {
         verdict.expect(aside::is_explained(evidence, row.at.0), || {
-            format!("schedule {name} was put aside though too few owners had died: {}", row.reason)
+            format!(
+                "schedule {name} was put aside though too few owners had died: {}",
+                row.reason
+            )
         });
     }
     for job in evidence.jobs() {
