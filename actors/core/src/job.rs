@@ -283,11 +283,6 @@ pub enum AttemptResult {
     Cancelled,
 }
 
-/// What the error of an outcome begins with that stands for a worker's silence.
-pub const SILENT: &str = "worker_lost: ";
-/// The error of one that stands for its silence until the time-out of its job.
-pub const SILENT_TO_THE_END: &str = "timed_out: the worker did not report in time";
-
 /// What a worker reports of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Outcome {
@@ -297,14 +292,6 @@ pub struct Outcome {
     pub error: Option<Arc<str>>,
     /// Tail of the output, bounded.
     pub output: Arc<[u8]>,
-}
-
-impl Outcome {
-    /// Whether nobody said it: whoever waited for a worker over HTTP made it up of the worker's silence.
-    pub fn is_silence(&self) -> bool {
-        let error = self.error.as_deref();
-        error.is_some_and(|error| error == SILENT_TO_THE_END || error.starts_with(SILENT))
-    }
 }
 
 /// The verdict of an outcome.

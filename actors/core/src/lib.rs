@@ -29,6 +29,7 @@ pub mod schedule;
 pub mod scheduler_shard;
 pub mod self_audit;
 pub mod shard;
+pub mod silence;
 pub mod store_clock;
 pub mod target;
 pub mod time;

@@ -227,26 +227,27 @@ fn an_edit_changes_what_was_named_and_keeps_the_rest() {
             (preview["dry_run"].as_bool(), edited["version"].as_u64()),
             (Some(true), Some(2))
         );
-        let (_, out, _) = fencepost(&world, &["schedule", "pause", "s"]).await;
-        assert_eq!(out, "s  paused\n");
-        let (_, out, _) = fencepost(&world, &["schedule", "resume", "s", "--tz", "Asia/Tokyo"]).await;
-        assert!(
-            out.starts_with("s  active  next ") && out.ends_with("+09:00\n"),
-            "{out}"
-        );
-        assert_eq!(out.lines().count(), 1);
-        assert_eq!(json(&world, &["schedule", "pause", "s"]).await["status"], "paused");
-        assert_eq!(json(&world, &["schedule", "list"]).await[0]["status"], "paused");
-        assert_eq!(
-            json(&world, &["schedule", "edits", "s"])
-                .await
-                .as_array()
-                .unwrap()
-                .len(),
-            5
-        );
-        assert_eq!(json(&world, &["schedule", "delete", "s"]).await["deleted"], true);
+        held_and_gone(&world).await;
     });
+}
+
+/// A schedule that was made and edited once is paused, resumed, paused and deleted.
+async fn held_and_gone(world: &World) {
+    let (_, out, _) = fencepost(world, &["schedule", "pause", "s"]).await;
+    assert_eq!(out, "s  paused\n");
+    let (_, out, _) = fencepost(world, &["schedule", "resume", "s", "--tz", "Asia/Tokyo"]).await;
+    assert!(
+        out.starts_with("s  active  next ") && out.ends_with("+09:00\n"),
+        "{out}"
+    );
+    assert_eq!(out.lines().count(), 1);
+    assert_eq!(json(world, &["schedule", "pause", "s"]).await["status"], "paused");
+    assert_eq!(json(world, &["schedule", "list"]).await[0]["status"], "paused");
+    assert_eq!(
+        json(world, &["schedule", "edits", "s"]).await.as_array().unwrap().len(),
+        5
+    );
+    assert_eq!(json(world, &["schedule", "delete", "s"]).await["deleted"], true);
 }
 
 #[test]

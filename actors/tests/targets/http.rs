@@ -289,6 +289,10 @@ struct Threaded {
 }
 
 impl Threaded {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "it answers while the test holds its own thread"
+    )]
     fn start(text: &'static str) -> Self {
         use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -343,7 +347,7 @@ async fn f18_an_answer_that_came_before_the_stop_is_how_the_call_ended() {
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndo",
             StopReason::LeaseLost,
-            lost.clone(),
+            lost,
         ),
         ("", StopReason::LeaseLost, lost),
     ] {

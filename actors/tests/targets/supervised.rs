@@ -140,6 +140,10 @@ async fn a_process_that_left_the_group_does_not_hold_the_attempt_up() {
 /// What a server finds that was stopped for a while and goes on: a reason to stop the attempt, seen before the pipe in
 /// which the command's end lies.
 #[tokio::test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the test holds its own thread, as a stopped server does"
+)]
 async fn f18_an_end_reported_before_the_stop_is_how_the_command_ended() {
     for (reason, code, want) in [
         (StopReason::LeaseLost, 0, Verdict::Succeeded),

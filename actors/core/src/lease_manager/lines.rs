@@ -1,7 +1,8 @@
 //! Lines of ready jobs, and which of them an offer asks for.
 //!
 //! Owns: that no job is granted to a worker that does not run its kind: what only some workers run stands in a line of
-//! its own beside its queue's. Must never: look into a job, or walk over lines that were not asked for. Next: `ready.rs`, `grants.rs`, `../name.rs`.
+//! its own beside its queue's. Must never: look into a job, or walk over lines that were not
+//! asked for. Next: `ready.rs`, `grants.rs`, `../name.rs`.
 
 use crate::name::Name;
 use std::collections::{BTreeMap, BTreeSet};

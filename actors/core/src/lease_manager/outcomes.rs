@@ -13,6 +13,7 @@ use crate::job::{AttemptRecord, AttemptResult, EffectProof, Job, JobState, Outco
 use crate::limits::{ATTEMPT_RECORDS_MAX, ERROR_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::machine::Write;
 use crate::row::{AttemptsRow, LeasedRow, Row, RowKey};
+use crate::silence::is_silence;
 use crate::time::{Now, Span};
 use std::sync::Arc;
 
@@ -162,7 +163,7 @@ impl LeaseManager {
     /// Notes once, in the attempt's record, what its worker said when it came back. Its silence says nothing, and
     /// must not take the place of its word.
     fn keep_evidence(&mut self, mut job: Job, token: Token, outcome: &Outcome, out: &mut Orders) {
-        if outcome.is_silence() {
+        if is_silence(outcome) {
             return;
         }
         let Some(record) = job.attempts.iter_mut().rfind(|record| record.token == token) else {

@@ -3,9 +3,10 @@
 use crate::histories_outcomes::at_most_once;
 use crate::support::lease_harness::Leases;
 use crate::support::make::{failed, failed_with, item, job_id, spec, succeeded, worker};
-use fencepost_core::job::{AttemptResult, EffectProof, JobState, Outcome, RetryAdvice, SILENT_TO_THE_END, Verdict};
+use fencepost_core::job::{AttemptResult, EffectProof, JobState, Outcome, RetryAdvice, Verdict};
 use fencepost_core::lease_manager::io::Recorded;
 use fencepost_core::limits::ERROR_BYTES_MAX;
+use fencepost_core::silence::SILENT_TO_THE_END;
 use fencepost_core::time::Span;
 use std::sync::Arc;
 
