@@ -230,6 +230,27 @@ const BUGS: &[Entry] = &[
         place: Place::Store(Planted::ReadUnsynced),
     },
     Entry {
+        name: "late-word-taken-for-recorded",
+        checker: "acked_survives",
+        seeds_max: 20,
+        scenario: Some("faults/remote-workers.toml"),
+        place: Place::Product(Bug::LateWordTakenForRecorded),
+    },
+    Entry {
+        name: "hand-back-dropped",
+        checker: "settles",
+        seeds_max: 20,
+        scenario: Some("faults/remote-workers.toml"),
+        place: Place::Product(Bug::HandBackDropped),
+    },
+    Entry {
+        name: "fence-without-margin",
+        checker: "one_authority",
+        seeds_max: 40,
+        scenario: Some("faults/remote-drift.toml"),
+        place: Place::Product(Bug::FenceWithoutMargin),
+    },
+    Entry {
         name: "leaks-the-real-world",
         checker: "determinism",
         seeds_max: 1,

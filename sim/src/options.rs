@@ -57,6 +57,8 @@ pub struct Options {
     pub others: u64,
     /// Nodes that only work.
     pub far_workers: u64,
+    /// Workers over HTTP.
+    pub remotes: u64,
     /// Nodes that own shards run jobs, too.
     pub owners_work: bool,
     /// At the healing the node's wall clock is set back by so many microseconds and stays there: store time
@@ -125,6 +127,7 @@ impl Options {
             apart: Stream::new(seed, "apart").percent(40),
             others: u64::from(Stream::new(seed, "apart").percent(40) && Stream::new(seed, "second").percent(50)),
             far_workers: u64::from(worker.is_some()),
+            remotes: 0,
             owners_work: worker.unwrap_or(true),
             set_back: None,
             plan: None,
@@ -321,6 +324,9 @@ impl fmt::Display for Options {
             },
             self.faults.names().join("+"),
         )?;
+        if self.remotes > 0 {
+            write!(f, " remotes={}", self.remotes)?;
+        }
         if let Some(plan) = &self.plan {
             write!(f, " {plan}")?;
         }

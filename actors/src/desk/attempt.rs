@@ -8,6 +8,8 @@ use super::claim::Claim;
 use super::{Desk, Grant, Key, OF_EARLIER, attempt_lost, outcome_unknown};
 use crate::clock::SharedClock;
 use crate::net::rt::spawn;
+#[cfg(madsim)]
+use crate::planted::{Bug, is_planted};
 use crate::targets::attempt::{failed, with_error};
 use crate::targets::tail::OutputTail;
 use crate::targets::{AttemptContext, CancelSignal, StopReason};
@@ -58,6 +60,10 @@ pub(super) struct Attempt {
     clock: SharedClock,
     /// A worker that says nothing for so long is lost.
     patience: Span,
+    /// So much earlier than we end it its worker must stop: its clock may be slower than ours.
+    margin: Span,
+    /// Its time is over then.
+    timeout_at: Monotonic,
     state: Watched<State>,
 }
 
@@ -120,11 +126,13 @@ impl Attempt {
                 attempt: context.attempt,
                 token: context.token,
             },
-            context: Some(context),
             claim: Arc::downgrade(claim),
             signal,
+            timeout_at: now + context.timeout,
+            context: Some(context),
             clock: desk.parts.clock.clone(),
             patience,
+            margin: desk.lease_margin(),
             state: Watched::new(State::until(now + patience, now + left)),
         }
     }
@@ -135,10 +143,12 @@ impl Attempt {
         Attempt {
             grant,
             context: None,
+            timeout_at: now,
             claim: Weak::new(),
             signal: CancelSignal::never(),
             clock: desk.parts.clock.clone(),
             patience: desk.parts.lease,
+            margin: desk.lease_margin(),
             state: Watched::new(State {
                 lost: Some(OF_EARLIER),
                 recorded: Some(Recorded::Stale),
@@ -151,12 +161,14 @@ impl Attempt {
         (self.grant.job, self.grant.token)
     }
 
-    /// How long it is still its worker's; nothing once it has ended.
+    /// How long it is still its worker's; nothing once it has ended. The node's own lease has its margin already.
     pub(super) fn left(&self) -> Option<Span> {
+        let now = self.clock.mono();
         let state = self.state.lock();
         let is_open = state.report.is_none() && state.lost.is_none() && !state.releasing;
-        let ends_at = state.silent_at.min(state.lease_ends_at);
-        let left = ends_at.since(self.clock.mono());
+        let ours = state.silent_at.min(self.timeout_at).since(now);
+        let told = ours - self.margin.min(Span(ours.0 / 10));
+        let left = told.min(state.lease_ends_at.since(now));
         (is_open && left > Span::ZERO).then_some(left)
     }
 
@@ -266,6 +278,10 @@ impl Attempt {
         if let Some(why) = refused {
             return Err(attempt_lost(why));
         }
+        #[cfg(madsim)]
+        if is_planted(Bug::HandBackDropped) {
+            return Ok(());
+        }
         // Before the run ends: its end would be an outcome.
         self.let_go().await;
         self.state.change(|state| state.released = true);
@@ -274,17 +290,16 @@ impl Attempt {
 
     /// The run behind it: ends as soon as anything ends it.
     pub(super) async fn run(&self) -> Outcome {
-        let timeout_at = self.clock.mono() + self.context.as_ref().map_or(Span::ZERO, |context| context.timeout);
         let (mut extensions, _) = self.signal.lease();
         let mut told_cancel = false;
         loop {
             let mut changed = pin!(self.state.next_change());
             changed.as_mut().enable();
             let now = self.clock.mono();
-            if let Some(outcome) = self.outcome(now, timeout_at) {
+            if let Some(outcome) = self.outcome(now) {
                 return outcome;
             }
-            let next = self.next_look(timeout_at);
+            let next = self.next_look();
             let told = pin!(self.signal.stopped_or_extended(extensions, told_cancel));
             match select(select(told, changed), self.clock.sleep(next.since(now))).await {
                 Either::Left((Either::Left((heard, _)), _)) => match heard {
@@ -306,16 +321,16 @@ impl Attempt {
     }
 
     /// When it may end by time alone.
-    fn next_look(&self, timeout_at: Monotonic) -> Monotonic {
+    fn next_look(&self) -> Monotonic {
         let state = self.state.lock();
         match state.releasing {
             true => self.clock.mono() + self.patience,
-            false => state.silent_at.min(timeout_at),
+            false => state.silent_at.min(self.timeout_at),
         }
     }
 
     /// How it ended, if it has.
-    fn outcome(&self, now: Monotonic, timeout_at: Monotonic) -> Option<Outcome> {
+    fn outcome(&self, now: Monotonic) -> Option<Outcome> {
         let mut state = self.state.lock();
         if let Some(report) = &state.report {
             return Some(outcome_of(report));
@@ -323,7 +338,7 @@ impl Attempt {
         if state.releasing && !state.released {
             return None;
         }
-        if now >= timeout_at {
+        if now >= self.timeout_at {
             state.lost.get_or_insert("its time was over");
             let verdict = Verdict::TimedOut {
                 effect: EffectProof::Unproven,
@@ -394,6 +409,8 @@ impl Desk {
         let attempt = self.reported(worker, grant)?;
         let (recorded, why) = match attempt.report(report, self.parts.level.get().hears_late_words())? {
             Heard::InTime => (attempt.recorded().boxed(), "the report came too late"),
+            #[cfg(madsim)]
+            Heard::Late(..) if is_planted(Bug::LateWordTakenForRecorded) => return Ok(()),
             Heard::Late(why, first) => {
                 if let Some(outcome) = first {
                     self.note_late(attempt.key(), false);

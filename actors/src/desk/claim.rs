@@ -15,9 +15,7 @@ use actix::Addr;
 use fencepost_core::ids::{JobId, Token, WorkerId};
 use fencepost_core::job::Outcome;
 use fencepost_core::lease_manager::io::Recorded;
-use fencepost_core::limits::{
-    CLAIM_GATHER_MS, CLAIM_MS_MAX, CLAIM_WAIT_MS_MIN, CLAIMS_OPEN_MAX, LEASE_MARGIN_MS, REPORTS_KEPT_MAX,
-};
+use fencepost_core::limits::{CLAIM_GATHER_MS, CLAIM_MS_MAX, CLAIM_WAIT_MS_MIN, CLAIMS_OPEN_MAX, REPORTS_KEPT_MAX};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::Span;
@@ -158,7 +156,7 @@ impl Desk {
         let mut config = WorkerConfig::new(ask.count, self.parts.map);
         config.queues = ask.queues.iter().map(Name::remote_line).collect();
         config.heartbeat = self.parts.heartbeat;
-        config.lease_margin = Span::from_millis(LEASE_MARGIN_MS).min(Span(self.parts.lease.0 / 10));
+        config.lease_margin = self.lease_margin();
         let parts = WorkerParts {
             clock: self.parts.clock.clone(),
             runner: self.parts.runner.clone().carrying(claim.clone()),
@@ -227,7 +225,10 @@ impl Claim {
         let mut unwanted = Vec::new();
         self.state.change(|state| {
             state.answered = true;
-            if state.abandoned && state.callers == 0 {
+            let is_unwanted = state.abandoned && state.callers == 0;
+            #[cfg(madsim)]
+            let is_unwanted = is_unwanted || crate::planted::is_planted(crate::planted::Bug::HandedOutAndGivenBack);
+            if is_unwanted {
                 unwanted = state.attempts.clone();
             }
         });

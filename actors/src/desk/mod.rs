@@ -22,6 +22,7 @@ use crate::cluster::near_workers::GiveBack;
 use crate::cluster::work::Ways;
 use crate::node::lanes::Lane;
 use crate::node::level::CellLevel;
+use crate::node::margin_of;
 use crate::node::trust::ClockWatch;
 use crate::targets::TargetRunner;
 use attempt::Attempt;
@@ -173,6 +174,11 @@ impl Desk {
                 desk.give_back(items);
             }
         })
+    }
+
+    /// So much earlier than its owner or this node ends an attempt, whoever has it must stop.
+    fn lease_margin(&self) -> Span {
+        margin_of(self.parts.lease)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

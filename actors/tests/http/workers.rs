@@ -111,6 +111,21 @@ fn a_remote_job_is_claimed_kept_alive_and_recorded() {
 }
 
 #[test]
+fn f13_what_a_worker_is_told_ends_before_its_lease_and_its_time() {
+    run(async {
+        let world = world().await;
+        for (timeout, bound) in [("60s", LEASE.as_millis()), ("900ms", 900)] {
+            world.remote(&json!({ "timeout": timeout })).await;
+            let attempt = world.claim_one("w1", timeout).await;
+            // A tenth is left for a clock that is slower than the server's.
+            let told = attempt["lease_ms"].as_u64().unwrap();
+            assert!(told > 0 && told <= bound * 9 / 10, "{attempt}");
+            assert_eq!(world.finish("w1", &attempt, &json!({})).await.status, 200);
+        }
+    });
+}
+
+#[test]
 fn f14_a_claim_sent_again_gets_the_same_attempts_with_the_time_left() {
     run(async {
         let world = world().await;

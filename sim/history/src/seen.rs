@@ -60,6 +60,14 @@ pub struct Seen {
     pub openings: Vec<Opening>,
     /// Assignments that reached the store, in this order; those that it refused are taken out.
     pub named: BTreeMap<u64, Named>,
+    /// Attempts that workers over HTTP were handed.
+    pub handed: Vec<Handed>,
+    /// When they began its effect: it was theirs by their own clock.
+    pub begun: Vec<Moment>,
+    /// When an owner told that an attempt had ended.
+    pub over: Vec<Moment>,
+    /// Reports of theirs that were answered as recorded.
+    pub reported: Vec<Reported>,
     /// Jobs that a list showed, with the end that it showed last.
     pub shown: BTreeMap<JobId, Option<String>>,
     /// News of jobs, in the order told.
@@ -72,6 +80,43 @@ pub struct Seen {
     pub again: Vec<Again>,
     /// How store time ran beside the run's own, noted where it ran otherwise by more than `LAG_NOTED`.
     pub lags: Vec<Lag>,
+}
+
+/// An attempt that a process was handed over HTTP.
+#[derive(Clone, Debug)]
+pub struct Handed {
+    /// When its answer came.
+    pub at: u64,
+    /// The job.
+    pub job: String,
+    /// The attempt's token.
+    pub token: String,
+    /// The process.
+    pub to: String,
+}
+
+/// A moment in the life of an attempt.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// When.
+    pub at: u64,
+    /// The job.
+    pub job: String,
+    /// The attempt's token.
+    pub token: String,
+}
+
+/// A report that was answered as recorded.
+#[derive(Clone, Debug)]
+pub struct Reported {
+    /// When that was heard.
+    pub at: u64,
+    /// The job.
+    pub job: JobId,
+    /// The attempt's token.
+    pub token: String,
+    /// `succeeded`, `failed`, `cancelled`.
+    pub result: &'static str,
 }
 
 /// What is no pace of a clock but its reading.

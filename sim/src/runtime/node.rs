@@ -142,6 +142,12 @@ impl SimNode {
         self.clock.set_offset(ahead);
     }
 
+    /// From now on its monotonic clock is so many millionths fast.
+    pub fn set_pace(&self, ppm: i64) {
+        self.sim.record(&self.name, "clock drifts", &ppm.to_string());
+        self.clock.set_pace(ppm);
+    }
+
     fn handle(&self) -> NodeHandle {
         let found = self.sim.handle().get_node(self.id);
         found.expect("nodes are never removed")

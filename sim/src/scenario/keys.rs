@@ -96,6 +96,7 @@ pub const NODES: &[Key] = &[
     may("store", Want::Count { least: 0, most: 1 }),
     must("scheduler", Want::Count { least: 1, most: 3 }),
     may("worker", Want::Count { least: 0, most: 6 }),
+    may("remote", Want::Count { least: 0, most: 6 }),
 ];
 
 /// `[topology]`.
@@ -131,6 +132,8 @@ pub const WORKLOADS: &[Kind] = &[
             may("takes", Want::Length { most: 10 * MINUTE }),
             may("delay", WITHIN),
             may("kills_its_worker", Want::Switch),
+            may("remote", Want::Switch),
+            may("works", Want::Length { most: 10 * MINUTE }),
         ],
     },
     Kind {
@@ -155,6 +158,8 @@ pub const WORKLOADS: &[Kind] = &[
             may("attempts", ATTEMPTS),
             may("timeout", Want::Length { most: 10 * MINUTE }),
             may("takes", Want::Length { most: 10 * MINUTE }),
+            may("remote", Want::Switch),
+            may("works", Want::Length { most: 10 * MINUTE }),
         ],
     },
     Kind {
@@ -180,6 +185,10 @@ pub const WORKS: &[&str] = &["edit", "pause", "run-now", "backfill", "delete"];
 
 /// What a machine is for.
 pub const ROLES: &[&str] = &["store", "scheduler", "worker"];
+/// The same, and workers over HTTP, which have no part in what nodes say to each other.
+const PROCESSES: &[&str] = &["store", "scheduler", "worker", "remote"];
+/// The same, and the target.
+const REACHED: &[&str] = &["store", "scheduler", "worker", "remote", "target"];
 
 /// Keys of every fault.
 pub const FAULT: &[Key] = &[
@@ -190,6 +199,9 @@ pub const FAULT: &[Key] = &[
 ];
 
 const ROLE: Key = must("role", Want::OneOf(ROLES));
+/// Machines whose monotonic clocks may run at a pace of their own: the store's measures time for all.
+const NODES_APART: &[&str] = &["scheduler", "worker", "remote"];
+const PROCESS: Key = must("role", Want::OneOf(PROCESSES));
 const FROM: Key = may("from", Want::OneOf(ROLES));
 const SHARE: Key = may("percent", PERCENT);
 
@@ -200,7 +212,7 @@ pub const LINKS: &[&str] = &["lossy", "slow-link", "reset", "half-open", "duplic
 pub const FAULTS: &[Kind] = &[
     Kind {
         name: "crash",
-        keys: &[ROLE],
+        keys: &[PROCESS],
     },
     Kind {
         name: "power",
@@ -208,23 +220,30 @@ pub const FAULTS: &[Kind] = &[
     },
     Kind {
         name: "pause",
-        keys: &[ROLE],
+        keys: &[PROCESS],
     },
     Kind {
         name: "cut",
         keys: &[
-            must("role", Want::OneOf(&["store", "scheduler", "worker", "target"])),
-            may("from", Want::OneOf(&["store", "scheduler", "worker", "target"])),
+            must("role", Want::OneOf(REACHED)),
+            may("from", Want::OneOf(REACHED)),
             may("ways", Want::OneOf(&["both", "in", "out"])),
         ],
     },
     Kind {
         name: "rolling-restart",
-        keys: &[ROLE, may("between", WITHIN)],
+        keys: &[PROCESS, may("between", WITHIN)],
     },
     Kind {
         name: "clock",
         keys: &[ROLE, must("by", Want::Offset { most: 3_600_000_000 })],
+    },
+    Kind {
+        name: "drift",
+        keys: &[
+            must("role", Want::OneOf(NODES_APART)),
+            must("ppm", Want::Count { least: 1, most: 90_000 }),
+        ],
     },
     Kind {
         name: "lossy",

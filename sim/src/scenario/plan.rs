@@ -66,6 +66,10 @@ pub struct Shape {
     pub takes: Between,
     /// Whoever runs one dies of it.
     pub kills_its_worker: bool,
+    /// Workers over HTTP do them.
+    pub is_remote: bool,
+    /// How long these work before they call the target, in microseconds.
+    pub works: Between,
 }
 
 /// Jobs that clients make.
@@ -175,7 +179,7 @@ pub struct Stroke {
     pub lasts: u64,
     /// Which machine of the role, and whatever else is drawn when it strikes.
     pub chance: u64,
-    /// How far a clock is set, in microseconds.
+    /// How far a clock is set, in microseconds; of a drift, how many millionths it is fast.
     pub by: i64,
 }
 
@@ -233,6 +237,8 @@ impl Draw {
             timeout: self.between(fields, "timeout", "3s"),
             takes: self.between(fields, "takes", "0..200ms"),
             kills_its_worker: fields.switch("kills_its_worker").unwrap_or(false),
+            is_remote: fields.switch("remote").unwrap_or(false),
+            works: self.between(fields, "works", "0..300ms"),
         }
     }
 
@@ -297,7 +303,13 @@ impl Draw {
                 measure(fields, key, usual).map_or(0, |measure| measure.draw(&mut stream, self.scale))
             };
             let lasts = draw("lasts", usual_length(fields.kind)).unsigned_abs();
-            let by = if fields.kind == "clock" { draw("by", "0s") } else { 0 };
+            let by = match fields.kind {
+                "clock" => draw("by", "0s"),
+                "drift" => fields
+                    .count("ppm")
+                    .map_or(0, |(low, high)| pace(&mut stream, low, high)),
+                _ => 0,
+            };
             Stroke {
                 waits,
                 lasts,
@@ -317,6 +329,12 @@ impl Draw {
             bandwidth: self.count(fields, "bandwidth", (10_000, 10_000)),
         }
     }
+}
+
+/// Fast or slow by so many millionths.
+fn pace(stream: &mut Stream, low: u64, high: u64) -> i64 {
+    let ppm = stream.between(low, high).cast_signed();
+    if stream.percent(50) { ppm } else { -ppm }
 }
 
 /// How long a fault lasts that does not say so.
@@ -394,6 +412,7 @@ impl Scenario {
             apart: node_count("store") > 0,
             others: schedulers - 1,
             far_workers,
+            remotes: node_count("remote"),
             owners_work: topology.switch("schedulers_work").unwrap_or(far_workers == 0),
             set_back: None,
             plan: Some(Arc::new(plan)),
@@ -523,9 +542,10 @@ impl fmt::Display for Plan {
         write!(f, "{}: {}", self.name, self.story)?;
         for fault in &self.faults {
             let shown = fault.strokes.iter().take(SHOWN_MAX).map(|stroke| {
-                let by = match stroke.by {
-                    0 => String::new(),
-                    by => format!(" by {by}us"),
+                let by = match (stroke.by, fault.kind) {
+                    (0, _) => String::new(),
+                    (ppm, "drift") => format!(" by {ppm}ppm"),
+                    (by, _) => format!(" by {by}us"),
                 };
                 format!("{} for {}{by}", seconds(stroke.waits), seconds(stroke.lasts))
             });

@@ -65,6 +65,7 @@ fn workloads(scenario: &Scenario, reader: &mut Reader) {
             reader.wrong(workload.span_of("every"), what, "here");
         }
         handler(workload, reader);
+        remote(scenario, workload, reader);
         zone(scenario, workload, reader);
     }
 }
@@ -83,6 +84,28 @@ fn handler(workload: &Fields, reader: &mut Reader) {
             reader.wrong_with(workload.span_of("payload"), what, "here", Some(hint));
         }
         _ => {}
+    }
+}
+
+/// Who does remote jobs.
+fn remote(scenario: &Scenario, workload: &Fields, reader: &mut Reader) {
+    if workload.switch("remote") != Some(true) {
+        if workload.has("works") {
+            let what = "only workers over HTTP work before they call the target";
+            let hint = "write remote = true, or takes for how long the target works".to_owned();
+            reader.wrong_with(workload.span_of("works"), what, "here", Some(hint));
+        }
+        return;
+    }
+    if most(scenario, "remote") == 0 {
+        let hint = "write remote = 2 in nodes".to_owned();
+        let what = "no node does remote jobs itself, and there is no worker over HTTP";
+        reader.wrong_with(workload.span_of("remote"), what, "here", Some(hint));
+    }
+    if workload.has("handler") {
+        let hint = "handlers run in the product's own workers; leave one of the two out".to_owned();
+        let what = "jobs have handler or are remote, not both";
+        reader.wrong_with(workload.span_of("remote"), what, "here", Some(hint));
     }
 }
 
@@ -114,6 +137,11 @@ fn role(scenario: &Scenario, fault: &Fields, reader: &mut Reader) {
         let what = "one machine has no connections with others";
         let hint = "write store = 1 in nodes".to_owned();
         reader.wrong_with(fault.span_of("kind"), what, "here", Some(hint));
+    }
+    if fault.kind == "drift" && !is_apart && fault.words("role").contains(&"scheduler") {
+        let what = "the store's machine measures time for all, and the scheduler is it";
+        let hint = "write store = 1 in nodes".to_owned();
+        reader.wrong_with(fault.span_of("role"), what, "here", Some(hint));
     }
     if fault.kind == "power" && fault.words("role").iter().any(|role| is_apart != (*role == "store")) {
         let what = "a machine without a disk of the store loses nothing by its power";

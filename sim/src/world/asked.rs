@@ -165,6 +165,7 @@ impl Shape {
             handlers => stream.pick(handlers),
         };
         let target = match handler {
+            None if self.is_remote => json!({"type": "remote", "name": "call"}),
             Some(name) => json!({"type": "handler", "name": name}),
             None => json!({"type": "http", "url": format!("http://{TARGET_IP}:{TARGET_PORT}/{effect}")}),
         };
@@ -174,6 +175,10 @@ impl Shape {
             "once": delivery == "at-most-once",
             "kills": self.kills_its_worker,
         });
+        if self.is_remote {
+            set(&mut payload, "effect", json!(effect));
+            set(&mut payload, "works", json!(one(stream, self.works) / 1_000));
+        }
         if handler.is_some() {
             set(&mut payload, "payload", self.payload(stream, intent));
         }

@@ -92,9 +92,13 @@ impl Director {
         match fault.kind {
             "rolling-restart" => self.roll(fault, stroke).await,
             "store-away" | "store-full" => self.shut(fault, stroke).await,
+            "drift" => {
+                if let Some(machine) = self.pick(fault, stroke) {
+                    self.set_pace(fault, stroke, &machine).await;
+                }
+            }
             kind if ["crash", "power", "pause", "cut", "clock"].contains(&kind) || LINKS.contains(&kind) => {
-                let machines = self.machines.role(fault.role);
-                let Some(machine) = Stream::new(stroke.chance, "machine").pick(&machines).cloned() else {
+                let Some(machine) = self.pick(fault, stroke) else {
                     return;
                 };
                 let busy = machine.busy.clone();
@@ -111,6 +115,11 @@ impl Director {
                 self.world.sim.record("world", fault.kind, "ends");
             }
         }
+    }
+
+    fn pick(&self, fault: &Fault, stroke: &Stroke) -> Option<Machine> {
+        let machines = self.machines.role(fault.role);
+        Stream::new(stroke.chance, "machine").pick(&machines).cloned()
     }
 
     async fn befall(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
@@ -236,6 +245,18 @@ impl Director {
             self.feel(fault);
         }
         node.set_clock(0);
+    }
+
+    /// Whatever else befalls the machine goes on beside it.
+    async fn set_pace(&self, fault: &Fault, stroke: &Stroke, machine: &Machine) {
+        let Some(node) = machine.node() else { return };
+        let drifts = node.clock().drifts();
+        node.set_pace(stroke.by);
+        self.world.sim.sleep(stroke.lasts).await;
+        if node.clock().drifts() > drifts {
+            self.feel(fault);
+        }
+        node.set_pace(0);
     }
 
     /// The store refuses every call, or every write that needs room; felt by the calls that it refuses.

@@ -6,6 +6,7 @@
 use super::World;
 use super::far_worker::FarWorker;
 use super::links::Way;
+use super::remote::Remote;
 use super::second::Second;
 use super::server::{STORE_SICK, Server};
 use super::weather::UNNUMBERED;
@@ -20,6 +21,8 @@ pub struct Beside {
     pub owners: Vec<Second>,
     /// Those that only work.
     pub workers: Vec<FarWorker>,
+    /// Those that work over HTTP.
+    pub remotes: Vec<Remote>,
 }
 
 impl Beside {
@@ -28,6 +31,7 @@ impl Beside {
         Beside {
             owners: Second::all(world, server),
             workers: FarWorker::all(world),
+            remotes: Remote::all(world),
         }
     }
 
@@ -35,12 +39,14 @@ impl Beside {
     pub fn down(&self) {
         self.owners.iter().for_each(Second::down);
         self.workers.iter().for_each(FarWorker::down);
+        self.remotes.iter().for_each(Remote::down);
     }
 
     /// All of them run.
     pub fn up(&self) {
         self.owners.iter().for_each(Second::up);
         self.workers.iter().for_each(FarWorker::up);
+        self.remotes.iter().for_each(Remote::up);
     }
 }
 

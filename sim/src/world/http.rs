@@ -3,7 +3,7 @@
 //! Owns: the connection, the time-out, and asking again while an answer says "not now". Must never: take
 //! an answer that did not come for a failure: it is unknown.
 
-use super::{API_PORT, API_TOKEN, SERVER_IP, World};
+use super::{API_PORT, API_TOKEN, SERVER_IP, TARGET_IP, TARGET_PORT, World};
 use crate::runtime::Stream;
 use fencepost::net::rt::{HyperIo, spawn_local};
 use fencepost_history::seen::Answered;
@@ -11,6 +11,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::body::Bytes;
 use serde_json::Value;
+use std::net::Ipv4Addr;
 
 /// What is answered on a full disk.
 const NO_ROOM: u16 = 507;
@@ -61,11 +62,11 @@ impl Ask {
         self
     }
 
-    fn request(&self) -> Option<Request<Full<Bytes>>> {
+    fn request(&self, host: Ipv4Addr) -> Option<Request<Full<Bytes>>> {
         let mut request = Request::builder()
             .method(self.method)
             .uri(&self.path)
-            .header("host", SERVER_IP.to_string())
+            .header("host", host.to_string())
             .header("authorization", format!("Bearer {API_TOKEN}"));
         for (name, value) in &self.headers {
             request = request.header(*name, value);
@@ -105,8 +106,13 @@ impl Answer {
 
 /// Sends one request; `None` when no whole answer came: the outcome is unknown.
 pub async fn send(world: &World, ask: &Ask) -> Option<Answer> {
-    let request = ask.request()?;
-    let answer = world.sim.within(ANSWER_MAX, exchange(world, request)).await.flatten();
+    send_within(world, ask, ANSWER_MAX).await
+}
+
+/// The same, broken off after so many microseconds.
+pub async fn send_within(world: &World, ask: &Ask, micros: u64) -> Option<Answer> {
+    let exchange = exchange(world, (SERVER_IP, API_PORT), ask.request(SERVER_IP)?);
+    let answer = world.sim.within(micros, exchange).await.flatten();
     if let Some(answer) = &answer {
         if answer.is_done() {
             world.feel(ask.op);
@@ -123,6 +129,13 @@ pub async fn send(world: &World, ask: &Ask) -> Option<Answer> {
     answer
 }
 
+/// Calls the target; its status, if it answered within so many microseconds.
+pub async fn call_target(world: &World, ask: &Ask, micros: u64) -> Option<u16> {
+    let exchange = exchange(world, (TARGET_IP, TARGET_PORT), ask.request(TARGET_IP)?);
+    let answer = world.sim.within(micros, exchange).await.flatten();
+    answer.map(|answer| answer.status)
+}
+
 /// Sends a request until it is answered with anything but "not now".
 pub async fn ask(world: &World, ask: &Ask, stream: &mut Stream) -> Answer {
     loop {
@@ -137,12 +150,12 @@ pub async fn ask(world: &World, ask: &Ask, stream: &mut Stream) -> Answer {
     }
 }
 
-async fn exchange(world: &World, request: Request<Full<Bytes>>) -> Option<Answer> {
+async fn exchange(world: &World, to: (Ipv4Addr, u16), request: Request<Full<Bytes>>) -> Option<Answer> {
     if let Some(here) = world.sim.here() {
-        world.links.sent(here.ip(), SERVER_IP);
+        world.links.sent(here.ip(), to.0);
     }
-    let stream = tokio::net::TcpStream::connect((SERVER_IP, API_PORT)).await.ok()?;
-    let _open = world.work.begin(SERVER_IP);
+    let stream = tokio::net::TcpStream::connect(to).await.ok()?;
+    let _open = world.work.begin(to.0);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(HyperIo::new(stream)).await.ok()?;
     spawn_local(async move {
         let _ = connection.await;

@@ -1,11 +1,12 @@
 //! The machines of a scenario by their role: each can die, start, freeze, be cut off and have its clock set.
 //!
 //! Owns: which machines a role has, and that one fault at a time befalls each. Must never: draw. Next:
-//! `director.rs`, `server.rs`, `second.rs`, `far_worker.rs`, `store_node.rs`.
+//! `director.rs`, `server.rs`, `second.rs`, `far_worker.rs`, `remote.rs`, `store_node.rs`.
 
 use super::World;
 use super::far_worker::FarWorker;
 use super::faults::Beside;
+use super::remote::Remote;
 use super::second::Second;
 use super::server::Server;
 use crate::runtime::SimNode;
@@ -26,6 +27,7 @@ enum What {
     Server(Box<Server>),
     Owner(Box<Second>),
     Worker(Box<FarWorker>),
+    Remote(Box<Remote>),
     Store(Box<Server>),
     Target(SimNode),
 }
@@ -50,6 +52,8 @@ impl Machines {
                 .iter()
                 .map(|worker| ("worker", What::Worker(worker.clone().into()))),
         );
+        let remotes = beside.remotes.iter();
+        all.extend(remotes.map(|remote| ("remote", What::Remote(remote.clone().into()))));
         if server.apart.is_some() {
             all.push(("store", What::Store(server.clone().into())));
         }
@@ -83,6 +87,7 @@ impl Machine {
             What::Server(server) => Some(server.node.clone()),
             What::Owner(owner) => Some(owner.node.clone()),
             What::Worker(worker) => Some(worker.node.clone()),
+            What::Remote(remote) => Some(remote.node.clone()),
             What::Store(server) => server.apart.as_ref().map(|apart| apart.node.clone()),
             What::Target(node) => Some(node.clone()),
         }
@@ -94,6 +99,7 @@ impl Machine {
             What::Server(server) => server.is_up(),
             What::Owner(owner) => owner.is_up(),
             What::Worker(worker) => worker.is_up(),
+            What::Remote(remote) => remote.is_up(),
             What::Store(server) => server.apart.as_ref().is_some_and(|apart| apart.is_up()),
             What::Target(_) => true,
         }
@@ -105,6 +111,7 @@ impl Machine {
             What::Server(server) => server.down(how),
             What::Owner(owner) => owner.down(),
             What::Worker(worker) => worker.down(),
+            What::Remote(remote) => remote.down(),
             What::Store(server) => server.store_down(how),
             What::Target(_) => {}
         }
@@ -116,6 +123,7 @@ impl Machine {
             What::Server(server) => server.up(),
             What::Owner(owner) => owner.up(),
             What::Worker(worker) => worker.up(),
+            What::Remote(remote) => remote.up(),
             What::Store(server) => server.store_up(),
             What::Target(_) => {}
         }
@@ -125,7 +133,7 @@ impl Machine {
     pub fn excuses(&self) -> bool {
         match self.what {
             What::Server(_) | What::Owner(_) | What::Store(_) => true,
-            What::Worker(_) | What::Target(_) => false,
+            What::Worker(_) | What::Remote(_) | What::Target(_) => false,
         }
     }
 
@@ -134,7 +142,7 @@ impl Machine {
         match &self.what {
             What::Server(server) => server.apart.is_none(),
             What::Store(_) => true,
-            What::Owner(_) | What::Worker(_) | What::Target(_) => false,
+            What::Owner(_) | What::Worker(_) | What::Remote(_) | What::Target(_) => false,
         }
     }
 }

@@ -18,6 +18,8 @@ pub mod looks;
 pub mod machine;
 pub mod next_day;
 pub mod planner;
+pub mod remote;
+mod remote_work;
 mod rough;
 pub mod second;
 pub mod server;

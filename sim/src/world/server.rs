@@ -19,6 +19,7 @@ use fencepost_core::ids::JobId;
 use fencepost_core::job::{Job, JobState};
 use fencepost_core::name::Name;
 use fencepost_core::scheduler_shard::io::FireNote;
+use fencepost_history::seen::Moment;
 use fencepost_storage::model::Crash;
 use fencepost_storage::store::Store;
 use std::sync::Arc;
@@ -217,6 +218,13 @@ impl Notes for Told {
 
     fn attempt_ended(&self, job: &Job) {
         self.keep(job, "attempt ended");
+        if let Some(last) = job.attempts.last() {
+            self.0.history.lock().over.push(Moment {
+                at: self.0.sim.now(),
+                job: job.id.to_string(),
+                token: last.token.to_string(),
+            });
+        }
     }
 
     fn job_purged(&self, id: JobId, state: JobState) {

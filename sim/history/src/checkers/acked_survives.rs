@@ -1,6 +1,6 @@
 //! P1: everything acknowledged is there. A failed call means unknown, never absent.
 
-use super::{Evidence, Verdict, tag_of};
+use super::{Evidence, Subject, Verdict, tag_of};
 use fencepost_core::ids::Incarnation;
 use fencepost_core::row::Row;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,7 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
     }
     check_schedules(evidence, verdict);
     check_shown(evidence, verdict);
+    check_reported(evidence, verdict);
     // A dead job may have been sent back since.
     let ends = evidence.seen.ends.iter();
     for end in ends.filter(|end| !evidence.seen.retried.contains(&end.job)) {
@@ -28,6 +29,34 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
             .map(|job| format!("{:?}", job.state).to_lowercase());
         verdict.expect(state.as_deref() == Some(&end.state), || {
             format!("{} was told to be {}; its row says {state:?}", end.job, end.state)
+        });
+    }
+}
+
+/// A report that was answered as recorded is the end of its attempt.
+fn check_reported(evidence: &Evidence<'_>, verdict: &mut Verdict) {
+    let mut ends = BTreeMap::new();
+    for row in evidence.rows {
+        let (job, records) = match row {
+            Row::Job(job) => (job.id, &job.attempts),
+            Row::Attempts(page) => (page.id, &page.records),
+            _ => continue,
+        };
+        let told = records
+            .iter()
+            .map(|record| ((job, record.token.to_string()), record.result));
+        ends.extend(told);
+    }
+    for told in &evidence.seen.reported {
+        let end = ends
+            .get(&(told.job, told.token.clone()))
+            .map(|result| format!("{result:?}").to_lowercase());
+        verdict.expect_of(end.as_deref() == Some(told.result), || {
+            let what = format!(
+                "{}: attempt {} was answered as recorded, {}; its row says {end:?}",
+                told.job, told.token, told.result
+            );
+            (Subject::job(told.job).at(told.at), what)
         });
     }
 }

@@ -29,6 +29,11 @@ const ALSO: &[(&str, u16, &str)] = &[
     // An earlier send, whose answer was lost, has done it.
     ("op:retry", 409, "job_not_dead"),
     ("op:settle", 409, "job_not_uncertain"),
+    // What the server gave before its last start, or has given to another since.
+    ("op:finish", 403, "grant_invalid"),
+    ("op:finish", 409, "attempt_lost"),
+    ("op:release", 403, "grant_invalid"),
+    ("op:release", 409, "attempt_lost"),
 ];
 
 /// What must be refused, and with what.

@@ -5,7 +5,7 @@
 
 use super::{Evidence, Subject, Verdict};
 use crate::seen::{BatchTold, Named, Opening, Seen, Word};
-use fencepost_core::ids::{BatchNo, Epoch, Holder, Scope};
+use fencepost_core::ids::{BatchNo, Epoch, Holder, JobId, Scope};
 use std::collections::BTreeMap;
 
 /// Judges every open that was granted, and every word about a batch.
@@ -24,6 +24,52 @@ pub fn check(evidence: &Evidence<'_>, verdict: &mut Verdict) {
         });
     }
     check_repeats(seen, verdict);
+    check_handed(seen, verdict);
+}
+
+/// An attempt that is handed out over HTTP is one process's.
+fn check_handed(seen: &Seen, verdict: &mut Verdict) {
+    let mut processes: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    for handed in &seen.handed {
+        let attempt = (handed.job.as_str(), handed.token.as_str());
+        let first = *processes.entry(attempt).or_insert(&handed.to);
+        verdict.expect_of(first == handed.to, || {
+            let what = format!(
+                "{}: attempt {} was handed to {first} and to {}",
+                handed.job, handed.token, handed.to
+            );
+            (about(handed.at, &handed.job, &handed.token), what)
+        });
+    }
+    check_begun(seen, verdict);
+}
+
+/// Whoever begins an effect over HTTP has the attempt: its owner has not ended it.
+fn check_begun(seen: &Seen, verdict: &mut Verdict) {
+    let mut over: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for ended in &seen.over {
+        over.entry((&ended.job, &ended.token)).or_insert(ended.at);
+    }
+    for begun in &seen.begun {
+        let ended = over.get(&(begun.job.as_str(), begun.token.as_str()));
+        verdict.expect_of(ended.is_none_or(|ended| begun.at <= *ended), || {
+            let late = begun.at.saturating_sub(ended.copied().unwrap_or_default());
+            let what = format!(
+                "{}: attempt {} was begun {late} us after its owner had ended it",
+                begun.job, begun.token
+            );
+            (about(begun.at, &begun.job, &begun.token), what)
+        });
+    }
+}
+
+fn about(at: u64, job: &str, token: &str) -> Subject {
+    Subject {
+        job: JobId::parse(job),
+        token: Some(token.to_owned()),
+        at: Some(at),
+        occurrence: None,
+    }
 }
 
 fn is_in(word: Word) -> bool {
