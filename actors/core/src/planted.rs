@@ -37,8 +37,6 @@ pub enum Bug {
     AheadOfLevel,
     /// An attempt whose worker died does not count (R02).
     LossUncounted,
-    /// Two things done to a schedule at one instant take one place in its history (F25).
-    EntriesOfOneInstant,
 }
 
 #[cfg(test)]

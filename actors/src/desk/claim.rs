@@ -226,8 +226,6 @@ impl Claim {
         self.state.change(|state| {
             state.answered = true;
             let is_unwanted = state.abandoned && state.callers == 0;
-            #[cfg(madsim)]
-            let is_unwanted = is_unwanted || crate::planted::is_planted(crate::planted::Bug::HandedOutAndGivenBack);
             if is_unwanted {
                 unwanted = state.attempts.clone();
             }

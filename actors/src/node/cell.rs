@@ -208,12 +208,6 @@ pub(super) async fn commit_under_coordinator(
         match store.commit(commit.clone()).await {
             Committed::Committed(_) | Committed::Already(_) => return Ok(()),
             // Settled by sending the same again (F2), unless the store has ended for this process.
-            #[cfg(madsim)]
-            Committed::Unknown(_) | Committed::Unavailable(_)
-                if crate::planted::is_planted(crate::planted::Bug::StartSentForEver) =>
-            {
-                clock.sleep(RESEND_PAUSE).await;
-            }
             Committed::Unknown(_) | Committed::Unavailable(_) => {
                 if let Err(StoreError::Broken(reason)) = store.now(scope).await {
                     return Err(StoreError::Broken(reason).into());

@@ -158,11 +158,6 @@ impl Live {
         let at = self
             .recorded_at
             .map_or(step.now.store, |last| step.now.store.max(last + Span(1)));
-        #[cfg(madsim)]
-        let at = match crate::planted::Bug::EntriesOfOneInstant.is_planted() {
-            true => step.now.store,
-            false => at,
-        };
         self.recorded_at = Some(at);
         step.out.put(Row::Edit(Box::new(EditRow {
             tenant: self.cursor.tenant.clone(),
