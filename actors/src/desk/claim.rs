@@ -225,8 +225,7 @@ impl Claim {
         let mut unwanted = Vec::new();
         self.state.change(|state| {
             state.answered = true;
-            let is_unwanted = state.abandoned && state.callers == 0;
-            if is_unwanted {
+            if state.abandoned && state.callers == 0 {
                 unwanted = state.attempts.clone();
             }
         });
