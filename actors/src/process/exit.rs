@@ -31,8 +31,8 @@ pub const EXITS: &[(u8, &str)] = &[
     (PANIC, "a part of the server failed; report it"),
     (
         STORE_REFUSED,
-        "the store was not opened: damaged, newer, half-restored, a backup, or in use by another process; or `token` or \
-         `mesh-secret` cannot be used; or the cell does not take this node",
+        "the store was not opened: damaged, newer, half-restored, a backup, or in use by another process; or `token`, \
+         `mesh-secret` or `grant-key` cannot be used; or the cell does not take this node",
     ),
     (
         LISTEN_REFUSED,

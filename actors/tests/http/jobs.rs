@@ -99,8 +99,8 @@ fn an_attempt_is_recorded_with_its_worker_times_error_and_output() {
 fn a_handler_that_runs_for_longer_than_its_lease_keeps_it_without_a_word() {
     run(async {
         let short = |config: &mut NodeConfig| {
-            config.lease = Span::from_millis(LEASE_MS_MIN);
-            config.heartbeat = Span::from_millis(LEASE_MS_MIN / 5);
+            config.lease = Span::from_millis(3 * LEASE_MS_MIN);
+            config.heartbeat = Span::from_millis(LEASE_MS_MIN / 2);
         };
         let world = World::with(HttpLimits::default(), short).await;
         let id = world.make(&handler("hang", &json!({}))).await;
@@ -110,7 +110,7 @@ fn a_handler_that_runs_for_longer_than_its_lease_keeps_it_without_a_word() {
                 break shown["current"].clone();
             }
         };
-        let later = world.get(&format!("/v1/jobs/{id}/wait?timeout=4")).await.json();
+        let later = world.get(&format!("/v1/jobs/{id}/wait?timeout=8")).await.json();
         assert_eq!(
             (&later["state"], &later["current"]),
             (&json!("running"), &shown),
@@ -131,7 +131,7 @@ fn a_job_that_nobody_took_before_its_expiry_is_expired() {
         let at = |ms: i64| (now + chrono::TimeDelta::milliseconds(ms)).to_rfc3339();
         // No worker asks for remote jobs here.
         let body = |expiry: &str| json!({ "target": { "type": "remote", "name": "far" }, "expires_at": expiry });
-        let id = world.make(&body(&at(300)).to_string()).await;
+        let id = world.make(&body(&at(5_000)).to_string()).await;
         let job = world.wait(&id).await;
         assert_eq!(
             (job["state"].as_str(), &job["attempt_count"]),

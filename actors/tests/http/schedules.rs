@@ -72,8 +72,13 @@ fn a_mask_sent_back_keeps_the_secret_only_for_the_same_address_or_command() {
         let world = World::new().await;
         let http = json!({ "type": "http", "url": "http://a.example/", "headers": { "x-api-key": "s3cr3t" } });
         let command = json!({ "type": "command", "argv": ["true"], "env": { "API_TOKEN": "s3cr3t" } });
-        let moved = [("url", json!("http://b.example/")), ("argv", json!(["false"]))];
-        for ((name, target), (part, elsewhere)) in [("h", http), ("c", command)].into_iter().zip(moved) {
+        let around = json!({ "API_TOKEN": "********", "PATH": "/tmp" });
+        let moved = [
+            ("h", &http, "url", json!("http://b.example/")),
+            ("c", &command, "argv", json!(["false"])),
+            ("e", &command, "env", around),
+        ];
+        for (name, target, part, elsewhere) in moved {
             make(&world, name, json!({ "every": "1h", "job": { "target": target } })).await;
             let path = format!("/v1/schedules/{name}");
             let mut definition = world.get(&path).await.json()["definition"].clone();

@@ -28,7 +28,7 @@ fn f14_a_worker_without_the_handler_costs_a_job_no_attempt_while_another_one_has
         }
         let first = lacking.start_worker(&world, 6, HandlerRegistry::default()).await;
         for id in &made {
-            while owner.job(&world, *id).await.refunded < 2 {
+            while owner.job(&world, *id).await.refunded < 1 {
                 world.settle().await;
             }
         }

@@ -1,7 +1,7 @@
 //! Nodes between which words are lost, and owners that follow each other faster than any lease.
 //!
-//! Owns: F8 and F16 where the owner of a shard and the worker are on different nodes, over real sockets. Next:
-//! `claims.rs`, `../process/workers.rs` (F17, with processes).
+//! Owns: F8 and F16 where the owner of a shard and the worker are on different nodes, over real sockets. Must never:
+//! lose an answer to a call, which its caller sees. Next: `claims.rs`, `../process/workers.rs` (with processes).
 
 use super::claims::{Counter, Lengths, Owner, cell, offer, shard_of};
 use super::*;
@@ -95,7 +95,7 @@ fn f08_an_eighth_of_what_nodes_tell_each_other_is_lost_and_all_is_done_once() {
                 job = owner.job(&world, id).await;
             }
             // What is lost on its way to a worker goes back by its own word, and costs nothing (F14).
-            assert_eq!(job.charged - job.refunded, 1, "{:?}", job.attempts);
+            assert_eq!(job.charged, 1, "{:?}", job.attempts);
         }
         worker.send(ToWorker::Stop).await.unwrap();
         let lost = lost.map(|lost| lost.load(Ordering::SeqCst));
@@ -172,7 +172,6 @@ fn f16_owners_that_follow_each_other_on_two_nodes_keep_no_dead_worker_alive_and_
             after.host(&world, true).await;
             counter.owners.learn_board(&after.holds(turns as u64));
         }
-        assert!(turns > 1, "a turn is shorter than a lease");
         let owner = &owners[(turns + 1) % 2];
         let lost: Job = owner.job(&world, dead).await;
         assert_eq!(lost.attempts[0].result, AttemptResult::WorkerLost);

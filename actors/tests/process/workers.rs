@@ -69,7 +69,7 @@ fn f18_outcomes_follow_a_shard_to_its_new_owner_and_a_drain_does_not_wait() {
 
 /// All its timers have run out when it wakes, and what workers said meanwhile is still unread.
 #[test]
-fn f17_an_owner_that_was_frozen_past_every_lease_takes_none_from_a_worker_when_it_wakes() {
+fn an_owner_that_lost_its_shards_while_it_was_frozen_takes_no_job_from_a_worker_when_it_wakes() {
     let lease = Duration::from_secs(5);
     let cell = Cell::shut();
     let (mut place_a, mut place_b) = (

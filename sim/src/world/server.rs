@@ -10,6 +10,7 @@ use crate::own;
 use crate::runtime::{SharedStream, SimNode, Stream};
 use fencepost::api::server::{ApiConfig, ApiServer, HttpLimits};
 use fencepost::api::token::TokenDigest;
+use fencepost::desk::GrantKey;
 use fencepost::net::rt::spawn_local;
 use fencepost::node::lanes::local_lane;
 use fencepost::node::notes::Notes;
@@ -163,6 +164,7 @@ impl Server {
         config.lease = options.lease;
         config.heartbeat = options.heartbeat;
         config.clock_offset_max = options.clock_bound();
+        config.grant_key = Some(GrantKey::of("server"));
         config
     }
 

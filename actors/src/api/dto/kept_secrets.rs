@@ -1,7 +1,8 @@
 //! A mask that an edit sends back stands for the secret that is stored.
 //!
-//! Owns: which masks of an edit are put back. Must never: let a secret go to another address or command than the
-//! one it was given for; there the mask stays, and is refused as everywhere else. Next: `target.rs`.
+//! Owns: which masks of an edit are put back. Must never: let a secret go to another address than the one it was given
+//! for, or to another command or one in other surroundings; there the mask stays, and is refused as everywhere else. What
+//! a command is told, its payload, may change. Next: `target.rs`.
 
 use super::target::{MASK, is_secret};
 use crate::api::json::Json;
@@ -10,11 +11,15 @@ use fencepost_core::target::{CommandTarget, Target};
 /// Whether any text of a body is the mask.
 pub fn holds_mask(json: &Json) -> bool {
     match json {
-        Json::Text(text) => text == MASK,
+        Json::Text(_) => is_mask(json),
         Json::List(items) => items.iter().any(holds_mask),
         Json::Object(items) => items.iter().any(|(_, value)| holds_mask(value)),
         Json::Null | Json::Bool(_) | Json::Whole(_) | Json::Fraction(_) | Json::Raw(_) => false,
     }
+}
+
+fn is_mask(json: &Json) -> bool {
+    matches!(json, Json::Text(text) if text == MASK)
 }
 
 /// Puts the stored secrets in place of their masks; says whether there were any.
@@ -38,9 +43,12 @@ pub fn put_back(body: &mut Json, stored: &Target) -> bool {
     let mut is_put_back = false;
     for (name, value) in sent.iter_mut().filter(|(name, _)| is_secret(name)) {
         let known = pairs.iter().find(|(known, _)| known == name);
-        if let (Some((_, secret)), true) = (known, holds_mask(value)) {
-            *value = Json::Text(secret.clone());
-            is_put_back = true;
+        match known {
+            Some((_, secret)) if is_mask(value) => {
+                *value = Json::Text(secret.clone());
+                is_put_back = true;
+            }
+            Some(_) | None => {}
         }
     }
     is_put_back
@@ -51,7 +59,22 @@ fn runs_the_same(target: &Json, command: &CommandTarget) -> bool {
     let directory = command.directory.clone().map_or(Json::Null, Json::Text);
     let given = |name: &str| field(target, name).unwrap_or(&Json::Null);
     let is_shell = *given("shell") == Json::Bool(true);
-    *given("argv") == argv && *given("directory") == directory && is_shell == command.shell
+    let is_same = *given("argv") == argv && *given("directory") == directory && is_shell == command.shell;
+    is_same
+        && open_pairs(given("env")) == command.env.iter().filter(|(name, _)| !is_secret(name)).count()
+        && command
+            .env
+            .iter()
+            .filter(|(name, _)| !is_secret(name))
+            .all(|(name, text)| is_text(given("env"), name, text))
+}
+
+/// Variables that are no secrets: what a program is found by, say.
+fn open_pairs(env: &Json) -> usize {
+    match env {
+        Json::Object(items) => items.iter().filter(|(name, _)| !is_secret(name)).count(),
+        _ => 0,
+    }
 }
 
 fn is_text(json: &Json, name: &str, text: &str) -> bool {

@@ -29,10 +29,8 @@ const ALSO: &[(&str, u16, &str)] = &[
     // An earlier send, whose answer was lost, has done it.
     ("op:retry", 409, "job_not_dead"),
     ("op:settle", 409, "job_not_uncertain"),
-    // What the server gave before its last start, or has given to another since.
-    ("op:finish", 403, "grant_invalid"),
+    // What has been given to another since, or whose server was started anew.
     ("op:finish", 409, "attempt_lost"),
-    ("op:release", 403, "grant_invalid"),
     ("op:release", 409, "attempt_lost"),
 ];
 

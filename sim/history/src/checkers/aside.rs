@@ -16,7 +16,7 @@ pub(super) fn name_of(row: &QuarantineRow) -> Option<&str> {
     (row.deaths + 1 >= u32::try_from(OWNERS_LOST).ok()?).then_some(name)
 }
 
-/// Whether this schedule is put aside, or some time of it was, and the run has killed owners enough before.
+/// Whether the run had killed owners enough by then.
 pub(super) fn is_explained(evidence: &Evidence<'_>, by: i64) -> bool {
     let by = by - evidence.setting.starts_at;
     let deaths = evidence.seen.disturbances.iter();
