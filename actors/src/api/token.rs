@@ -230,11 +230,13 @@ mod file {
             .write_all(format!("{token}\n").as_bytes())
             .and_then(|()| file.sync_all());
         written.map_err(|error| {
+            // An empty one would be refused by every start from now on.
+            let _ = std::fs::remove_file(path);
             let detail = format!("The {what} file {shown} cannot be written: {}.", plain(&error));
             kept.refuse(
                 UNWRITABLE,
                 detail,
-                "Check the disk; then delete the file and start again.",
+                "Check the disk, then start again.",
             )
         })?;
         Ok(token)

@@ -161,7 +161,7 @@ impl JobArgs {
     /// # Errors
     /// The payload is no JSON, or its file cannot be read.
     pub fn put_into(&self, body: &mut Body) -> Result<(), Failure> {
-        put_given(body, "target", &self.target())?;
+        self.put_target(body)?;
         self.put_payload(body)?;
         put_given(body, "queue", &self.queue)?;
         put_given(body, "priority", &self.priority)?;
@@ -174,6 +174,29 @@ impl JobArgs {
         put_given(body, "delivery", &delivery)?;
         put_given(body, "expires_at", &self.expires_at)?;
         self.put_retry(body)
+    }
+
+    /// What is not named of a target of the same kind stays.
+    fn put_target(&self, body: &mut Body) -> Result<(), Failure> {
+        let Some(target) = self.target() else {
+            return Ok(());
+        };
+        put_field(body, "given", &target)?;
+        let [given, before] = ["given", "target"].map(|name| body.remove(name));
+        let read = |raw: Option<Box<RawValue>>| match raw {
+            Some(raw) => serde_json::from_str(raw.get()).map_err(|error| Failure::unreadable(&error)),
+            None => Ok(Body::new()),
+        };
+        let (mut given, before): (Body, Body) = (read(given)?, read(before)?);
+        let kind = |target: &Body| target.get("type").map(|raw| raw.get().to_owned());
+        if kind(&given) == kind(&before) {
+            for (name, value) in before {
+                if given.get(&name).is_none_or(|raw| matches!(raw.get(), "null" | "{}" | "false")) {
+                    given.insert(name, value);
+                }
+            }
+        }
+        put_field(body, "target", &given)
     }
 
     fn put_retry(&self, body: &mut Body) -> Result<(), Failure> {

@@ -33,7 +33,7 @@ pub enum ScheduleCommand {
     /// Show one schedule.
     #[command(after_help = "Example:\n  fencepost schedule show nightly-backup")]
     Show(OneArgs),
-    /// Change a schedule; what is not named stays.
+    /// Change a schedule; what is not named stays, a list or map that is named (`--exclude`, `--header`) is replaced.
     #[command(after_help = EDIT_EXAMPLE)]
     Edit(Box<EditArgs>),
     /// Pause a schedule: nothing fires until it is resumed.

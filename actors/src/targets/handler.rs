@@ -143,10 +143,6 @@ impl HandlerRegistry {
         self.handlers.keys().map(Name::as_str).chain([NOOP])
     }
 
-    pub(super) fn has(&self, name: &Name) -> bool {
-        self.handlers.contains_key(name) || name.as_str() == NOOP
-    }
-
     /// Carries out one attempt of the handler of that name.
     pub(super) async fn run(
         &self,

@@ -182,14 +182,6 @@ impl TargetRunner {
         self.config.commands
     }
 
-    /// Whether it has what the target names.
-    pub(crate) fn has_handler(&self, target: &Target) -> bool {
-        match target {
-            Target::Handler(name) => self.handlers.has(name),
-            Target::Remote(_) | Target::Http(_) | Target::Command(_) => true,
-        }
-    }
-
     /// Tells a claim what became of its reports.
     pub(crate) fn note_recorded(&self, items: &[(JobId, Token, Recorded)]) {
         if let Some(remote) = &self.remote {

@@ -8,11 +8,10 @@ use crate::cluster::work::Ways;
 use crate::net::rt::spawn_local;
 use crate::node::trust::ClockWatch;
 use crate::shell::messages::{FromWorker, WorkerLink};
-use crate::targets::{AttemptContext, AttemptControl, CancelSignal, TargetRunner, attempt_signal};
+use crate::targets::{AttemptContext, AttemptControl, TargetRunner, attempt_signal};
 use crate::worker::ended::{End, EndedRuns, Ends};
 use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, StreamHandler, WeakAddr,
-    WrapFuture,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, StreamHandler, WrapFuture,
 };
 use fencepost_core::duration;
 use fencepost_core::ids::{JobId, ShardId, Token, WorkerId};
@@ -22,9 +21,7 @@ use fencepost_core::limits;
 use fencepost_core::time::{Monotonic, Span, StoreTime};
 use fencepost_core::worker::io::{WorkerEffect, WorkerInput};
 use fencepost_core::worker::{WorkerConfig, WorkerMachine};
-use futures_util::future::{BoxFuture, select};
 use std::collections::{BTreeMap, VecDeque};
-use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -64,7 +61,6 @@ impl actix::Message for ToWorker {
 pub struct WorkerActor {
     parts: WorkerParts,
     machine: WorkerMachine,
-    own: Option<WeakAddr<WorkerActor>>,
     running: BTreeMap<(JobId, Token), AttemptControl>,
     ended: EndedRuns,
     /// The way back to it, once it has started.
@@ -86,7 +82,6 @@ impl WorkerActor {
         WorkerActor {
             parts,
             machine,
-            own: None,
             running: BTreeMap::new(),
             ended: EndedRuns::default(),
             link: None,
@@ -217,29 +212,11 @@ impl WorkerActor {
         self.running.insert((id, token), control);
         let attempt = attempt_context(&grant);
         let (runner, ended) = (self.parts.runner.clone(), self.ended.clone());
-        let back = (!runner.has_handler(&grant.job.spec.target)).then(|| self.way_back(&grant, left));
         spawn_local(async move {
-            if let Some(back) = back.flatten() {
-                back.go(&signal).await;
-            }
             let outcome = runner.run(attempt, signal).await;
             ended.push((id, token, outcome));
         });
         None
-    }
-
-    /// What a worker has no handler for goes back, for another one may have it; nothing if it did often enough.
-    fn way_back(&self, grant: &Grant, left: Span) -> Option<WayBack> {
-        let times = grant.job.refunded;
-        if times >= limits::HANDLER_SEEKS_MAX {
-            return None;
-        }
-        let pause = Span::from_millis(limits::HANDLER_SEEK_FIRST_MS << times);
-        Some(WayBack {
-            worker: self.own.clone()?,
-            attempt: (grant.job.id, grant.token),
-            pause: self.parts.clock.sleep(pause.min(Span(left.0 / 2))),
-        })
     }
 
     fn arm_timer(&mut self, ctx: &mut Context<WorkerActor>) {
@@ -277,7 +254,6 @@ impl Actor for WorkerActor {
         ctx.set_mailbox_capacity(limits::MAILBOX_MAX);
         let worker = ctx.address();
         let link: WorkerLink = Arc::new(move |input| worker.try_send(ToWorker::Input(input)).is_ok());
-        self.own = Some(ctx.address().downgrade());
         self.parts.ways.join(&self.parts.id, &link, &ctx.address());
         self.link = Some(link);
         let ended = self.ended.groups();
@@ -308,25 +284,6 @@ impl Handler<ToWorker> for WorkerActor {
             }
             ToWorker::Drain(within, drained) => self.drain(within, drained, ctx),
             ToWorker::Stop => ctx.stop(),
-        }
-    }
-}
-
-/// The way of an attempt that is not begun here back to its owner.
-struct WayBack {
-    worker: WeakAddr<WorkerActor>,
-    attempt: (JobId, Token),
-    /// Meanwhile a worker that waits for work is not passed by.
-    pause: BoxFuture<'static, ()>,
-}
-
-impl WayBack {
-    /// Whatever ends the run after this is no outcome any more.
-    async fn go(self, signal: &CancelSignal) {
-        select(pin!(signal.stopped()), self.pause).await;
-        if let Some(worker) = self.worker.upgrade() {
-            let items = vec![self.attempt];
-            let _ = worker.send(ToWorker::Input(WorkerInput::NotStarted { items })).await;
         }
     }
 }

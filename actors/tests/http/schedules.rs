@@ -77,6 +77,7 @@ fn a_mask_sent_back_keeps_the_secret_only_for_the_same_address_or_command() {
             ("h", &http, "url", json!("http://b.example/")),
             ("c", &command, "argv", json!(["false"])),
             ("e", &command, "env", around),
+            ("p", &command, "payload", json!("echo $API_TOKEN")),
         ];
         for (name, target, part, elsewhere) in moved {
             make(&world, name, json!({ "every": "1h", "job": { "target": target } })).await;
@@ -99,7 +100,10 @@ fn a_mask_sent_back_keeps_the_secret_only_for_the_same_address_or_command() {
                 (stale.status, stale.json()["code"].clone()),
                 (412, "version_differs".into())
             );
-            definition["job"]["target"][part] = elsewhere;
+            match part {
+                "payload" => definition["job"][part] = elsewhere,
+                _ => definition["job"]["target"][part] = elsewhere,
+            }
             let refused = put("*", &definition).await;
             assert_eq!(
                 (refused.status, refused.json()["code"].clone()),

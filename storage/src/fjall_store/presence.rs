@@ -26,9 +26,11 @@ pub(super) struct Presence {
 
 impl Presence {
     pub(super) fn of(folder: &Folder, lock: &FolderLock, mark: &MarkFile) -> Result<Presence, StartError> {
+        // What a start from the same place would find, also when that place is moved away.
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let known = |path: PathBuf, facts: io::Result<Metadata>| {
             let facts = facts.map_err(StartError::io(&path))?;
-            Ok::<_, StartError>((path, which(&facts)))
+            Ok::<_, StartError>((absolute(path), which(&facts)))
         };
         let database = folder.database();
         let facts = fs::metadata(&database);
@@ -39,7 +41,7 @@ impl Presence {
                 known(folder.mark(), mark.facts())?,
                 known(database, facts)?,
             ],
-            identity: folder.identity(),
+            identity: absolute(folder.identity()),
         })
     }
 

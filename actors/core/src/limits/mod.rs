@@ -83,7 +83,6 @@ const _: () = assert!(RETRY_AFTER_MS_MAX <= BACKOFF_CAP_MS_MAX);
 const _: () = assert!(GRACE_MS <= GRACE_MS_MAX);
 const _: () = assert!(OFFER_REPEAT_MS * (OFFER_REPEATS_MAX as u64 + 1) + LEASE_MARGIN_MS < LEASE_MS);
 const _: () = assert!(OFFER_REPEAT_MS < HEARTBEAT_MS && OUTCOME_RETRY_CAP_MS < LEASE_MS);
-const _: () = assert!(HANDLER_SEEK_FIRST_MS << HANDLER_SEEKS_MAX < LEASE_MS - LEASE_MARGIN_MS);
 const _: () =
     assert!(WORKER_SLOTS_DEFAULT <= WORKER_SLOTS_MAX && WORKER_SLOTS_DEFAULT as usize <= OUTCOMES_UNRECORDED_MAX);
 // One number bounds a window: a job's bytes, at least the fair share of one (`lease_manager/window.rs`).

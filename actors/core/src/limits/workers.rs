@@ -45,10 +45,6 @@ pub const OUTCOME_RETRY_CAP_MS: u64 = 15_000;
 /// Hand-backs per shard that are sent again until they are answered; a shard that could come to more is
 /// asked for no work.
 pub const HAND_BACKS_OPEN_MAX: usize = 4_096;
-/// So often a job whose handler a worker does not have goes back, before that costs it an attempt.
-pub const HANDLER_SEEKS_MAX: u32 = 7;
-/// How long such a worker keeps it the first time, so that another one is asked; doubles with each.
-pub const HANDLER_SEEK_FIRST_MS: u64 = 50;
 /// Leases of one shard at once.
 pub const LEASES_PER_SHARD_MAX: usize = 65_536;
 /// Time that a drain waits for attempts in flight.

@@ -1,12 +1,15 @@
 //! A mask that an edit sends back stands for the secret that is stored.
 //!
 //! Owns: which masks of an edit are put back. Must never: let a secret go to another address than the one it was given
-//! for, or to another command or one in other surroundings; there the mask stays, and is refused as everywhere else. What
-//! a command is told, its payload, may change. Next: `target.rs`.
+//! for, or to another command, one in other surroundings, or one that is told something else (a shell runs what it
+//! reads); there the mask stays, and is refused as everywhere else. Next: `target.rs`.
 
 use super::target::{MASK, is_secret};
 use crate::api::json::Json;
-use fencepost_core::target::{CommandTarget, Target};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fencepost_core::job::JobSpec;
+use fencepost_core::target::{CommandTarget, Payload, Target};
 
 /// Whether any text of a body is the mask.
 pub fn holds_mask(json: &Json) -> bool {
@@ -23,16 +26,21 @@ fn is_mask(json: &Json) -> bool {
 }
 
 /// Puts the stored secrets in place of their masks; says whether there were any.
-pub fn put_back(body: &mut Json, stored: &Target) -> bool {
-    let target = field_mut(body, "job").and_then(|job| field_mut(job, "target"));
-    let Some(target) = target else {
+pub fn put_back(body: &mut Json, stored: &JobSpec) -> bool {
+    let Some(job) = field_mut(body, "job") else {
         return false;
     };
-    let (map, pairs) = match stored {
+    let is_told_the_same = is_payload(job, &stored.payload);
+    let Some(target) = field_mut(job, "target") else {
+        return false;
+    };
+    let (map, pairs) = match &stored.target {
         Target::Http(http) if is_text(target, "type", "http") && is_text(target, "url", &http.url) => {
             ("headers", &http.headers)
         }
-        Target::Command(command) if is_text(target, "type", "command") && runs_the_same(target, command) => {
+        Target::Command(command)
+            if is_told_the_same && is_text(target, "type", "command") && runs_the_same(target, command) =>
+        {
             ("env", &command.env)
         }
         Target::Http(_) | Target::Command(_) | Target::Handler(_) | Target::Remote(_) => return false,
@@ -52,6 +60,15 @@ pub fn put_back(body: &mut Json, stored: &Target) -> bool {
         }
     }
     is_put_back
+}
+
+fn is_payload(job: &Json, payload: &Payload) -> bool {
+    match (field(job, "payload"), field(job, "payload_base64")) {
+        (None, None) => payload.bytes.is_empty(),
+        (Some(Json::Raw(raw)), None) => raw.as_bytes() == &*payload.bytes,
+        (None, Some(Json::Text(coded))) => *coded == STANDARD.encode(&payload.bytes),
+        _ => false,
+    }
 }
 
 fn runs_the_same(target: &Json, command: &CommandTarget) -> bool {

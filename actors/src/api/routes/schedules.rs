@@ -264,7 +264,7 @@ async fn put_secrets_back(
     if let Some(seen) = if_match.filter(|seen| *seen != definition.version) {
         return Err(version_differs(seen, definition.version).into());
     }
-    match put_back(body, &definition.spec.job.target) {
+    match put_back(body, &definition.spec.job) {
         true => Ok(Some(definition.version)),
         false => Ok(if_match),
     }
