@@ -233,11 +233,7 @@ mod file {
             // An empty one would be refused by every start from now on.
             let _ = std::fs::remove_file(path);
             let detail = format!("The {what} file {shown} cannot be written: {}.", plain(&error));
-            kept.refuse(
-                UNWRITABLE,
-                detail,
-                "Check the disk, then start again.",
-            )
+            kept.refuse(UNWRITABLE, detail, "Check the disk, then start again.")
         })?;
         Ok(token)
     }

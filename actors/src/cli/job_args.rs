@@ -191,7 +191,10 @@ impl JobArgs {
         let kind = |target: &Body| target.get("type").map(|raw| raw.get().to_owned());
         if kind(&given) == kind(&before) {
             for (name, value) in before {
-                if given.get(&name).is_none_or(|raw| matches!(raw.get(), "null" | "{}" | "false")) {
+                if given
+                    .get(&name)
+                    .is_none_or(|raw| matches!(raw.get(), "null" | "{}" | "false"))
+                {
                     given.insert(name, value);
                 }
             }
