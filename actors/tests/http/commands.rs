@@ -251,6 +251,33 @@ async fn held_and_gone(world: &World) {
 }
 
 #[test]
+fn an_edit_of_a_part_of_a_target_keeps_its_other_parts() {
+    run(async {
+        let world = World::new().await;
+        let url = "http://a.example/";
+        let create = "schedule|create|h|--every|1h|--http|URL|--method|PUT|--header|x-plain: v".replace("URL", url);
+        let words: Vec<&str> = create.split('|').collect();
+        let (code, _, err) = fencepost(&world, &words).await;
+        assert_eq!(code, 0, "{err}");
+        let other = "http://b.example/";
+        let target =
+            json(&world, &["schedule", "edit", "h", "--http", other]).await["definition"]["job"]["target"].clone();
+        let kept = (&target["url"], &target["method"], &target["headers"]["x-plain"]);
+        assert_eq!(kept, (&other.into(), &"PUT".into(), &"v".into()), "{target}");
+        let edit = [
+            "schedule", "edit", "h", "--http", other, "--method", "POST", "--header", "x-new: w",
+        ];
+        let target = json(&world, &edit).await["definition"]["job"]["target"].clone();
+        assert_eq!(target["method"], "POST");
+        assert_eq!(target["headers"], serde_json::json!({ "x-new": "w" }));
+        // Another kind of target takes nothing of the one before.
+        let edit = ["schedule", "edit", "h", "--handler", "noop"];
+        let target = json(&world, &edit).await["definition"]["job"]["target"].clone();
+        assert_eq!(target, serde_json::json!({ "type": "handler", "name": "noop" }));
+    });
+}
+
+#[test]
 fn an_edit_of_the_rule_alone_keeps_the_secrets_of_the_target() {
     run(async {
         let world = World::new().await;
