@@ -181,23 +181,20 @@ impl JobArgs {
         let Some(target) = self.target() else {
             return Ok(());
         };
-        put_field(body, "given", &target)?;
-        let [given, before] = ["given", "target"].map(|name| body.remove(name));
-        let read = |raw: Option<Box<RawValue>>| match raw {
-            Some(raw) => serde_json::from_str(raw.get()).map_err(|error| Failure::unreadable(&error)),
-            None => Ok(Body::new()),
+        let before = body.remove("target");
+        put_field(body, "target", &target)?;
+        let read = |raw: &RawValue| serde_json::from_str::<Body>(raw.get()).ok();
+        let given = body.get("target").and_then(|raw| read(raw));
+        let (Some(mut given), Some(before)) = (given, before.and_then(|raw| read(&raw))) else {
+            return Ok(());
         };
-        let (mut given, before): (Body, Body) = (read(given)?, read(before)?);
         let kind = |target: &Body| target.get("type").map(|raw| raw.get().to_owned());
-        if kind(&given) == kind(&before) {
-            for (name, value) in before {
-                if given
-                    .get(&name)
-                    .is_none_or(|raw| matches!(raw.get(), "null" | "{}" | "false"))
-                {
-                    given.insert(name, value);
-                }
-            }
+        if kind(&given) != kind(&before) {
+            return Ok(());
+        }
+        // Whether words are a shell's goes with the words.
+        for (name, value) in before.into_iter().filter(|(name, _)| name != "shell") {
+            given.entry(name).or_insert(value);
         }
         put_field(body, "target", &given)
     }

@@ -270,6 +270,14 @@ fn an_edit_of_a_part_of_a_target_keeps_its_other_parts() {
         let target = json(&world, &edit).await["definition"]["job"]["target"].clone();
         assert_eq!(target["method"], "POST");
         assert_eq!(target["headers"], serde_json::json!({ "x-new": "w" }));
+        let create = "schedule|create|c|--every|1h|--shell|--directory|/tmp|--env|A=b|--|true";
+        let words: Vec<&str> = create.split('|').collect();
+        assert_eq!(fencepost(&world, &words).await.0, 0);
+        let edit = ["schedule", "edit", "c", "-o", "json", "--", "id"];
+        let edited: Value = serde_json::from_str(&fencepost(&world, &edit).await.1).unwrap();
+        let target = &edited["definition"]["job"]["target"];
+        let kept = (&target["argv"][0], &target["directory"], &target["env"]["A"]);
+        assert_eq!(kept, (&"id".into(), &"/tmp".into(), &"b".into()), "{target}");
         // Another kind of target takes nothing of the one before.
         let edit = ["schedule", "edit", "h", "--handler", "noop"];
         let target = json(&world, &edit).await["definition"]["job"]["target"].clone();

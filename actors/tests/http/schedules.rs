@@ -77,6 +77,12 @@ fn a_mask_sent_back_keeps_the_secret_only_for_the_same_address_or_command() {
             ("h", &http, "url", json!("http://b.example/")),
             ("c", &command, "argv", json!(["false"])),
             ("e", &command, "env", around),
+            (
+                "t",
+                &command,
+                "env",
+                json!({ "API_TOKEN": "********", "OTHER_TOKEN": "x" }),
+            ),
             ("p", &command, "payload", json!("echo $API_TOKEN")),
         ];
         for (name, target, part, elsewhere) in moved {

@@ -26,8 +26,6 @@ pub(super) struct Presence {
 
 impl Presence {
     pub(super) fn of(folder: &Folder, lock: &FolderLock, mark: &MarkFile) -> Result<Presence, StartError> {
-        // What a start from the same place would find, also when that place is moved away.
-        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let known = |path: PathBuf, facts: io::Result<Metadata>| {
             let facts = facts.map_err(StartError::io(&path))?;
             Ok::<_, StartError>((absolute(path), which(&facts)))
@@ -70,6 +68,16 @@ impl Presence {
     fn lost(&self, path: &Path, what: &str) -> String {
         let (name, folder) = (path.file_name().unwrap_or_default().display(), self.folder.display());
         format!("{name} in the folder {folder} {what}: the folder was deleted, moved or exchanged while it was in use")
+    }
+}
+
+/// What a start from the same place would find, also when that place is moved away; as given where the folders above
+/// may not be searched.
+fn absolute(path: PathBuf) -> PathBuf {
+    let found = |path: &Path| fs::metadata(path).map(|facts| which(&facts)).ok();
+    match std::path::absolute(&path) {
+        Ok(whole) if found(&whole).is_some_and(|file| Some(file) == found(&path)) => whole,
+        Ok(_) | Err(_) => path,
     }
 }
 

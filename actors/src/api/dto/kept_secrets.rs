@@ -63,7 +63,8 @@ pub fn put_back(body: &mut Json, stored: &JobSpec) -> bool {
 }
 
 fn is_payload(job: &Json, payload: &Payload) -> bool {
-    match (field(job, "payload"), field(job, "payload_base64")) {
+    let coded = field(job, "payload_base64").filter(|coded| **coded != Json::Null);
+    match (field(job, "payload"), coded) {
         (None, None) => payload.bytes.is_empty(),
         (Some(Json::Raw(raw)), None) => raw.as_bytes() == &*payload.bytes,
         (None, Some(Json::Text(coded))) => *coded == STANDARD.encode(&payload.bytes),
@@ -77,21 +78,19 @@ fn runs_the_same(target: &Json, command: &CommandTarget) -> bool {
     let given = |name: &str| field(target, name).unwrap_or(&Json::Null);
     let is_shell = *given("shell") == Json::Bool(true);
     let is_same = *given("argv") == argv && *given("directory") == directory && is_shell == command.shell;
-    is_same
-        && open_pairs(given("env")) == command.env.iter().filter(|(name, _)| !is_secret(name)).count()
-        && command
-            .env
-            .iter()
-            .filter(|(name, _)| !is_secret(name))
-            .all(|(name, text)| is_text(given("env"), name, text))
+    is_same && is_env(given("env"), &command.env)
 }
 
-/// Variables that are no secrets: what a program is found by, say.
-fn open_pairs(env: &Json) -> usize {
-    match env {
-        Json::Object(items) => items.iter().filter(|(name, _)| !is_secret(name)).count(),
+/// Whether these are the stored variables, secrets by their masks or as they are.
+fn is_env(sent: &Json, stored: &[(String, String)]) -> bool {
+    let count = match sent {
+        Json::Object(items) => items.len(),
         _ => 0,
-    }
+    };
+    let stands = |(name, text): &(String, String)| {
+        is_text(sent, name, text) || (is_secret(name) && field(sent, name).is_some_and(is_mask))
+    };
+    count == stored.len() && stored.iter().all(stands)
 }
 
 fn is_text(json: &Json, name: &str, text: &str) -> bool {
