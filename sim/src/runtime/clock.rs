@@ -171,6 +171,16 @@ impl fencepost::clock::Clock for NodeClock {
     }
 }
 
+impl fencepost_storage::clock::Clock for NodeClock {
+    fn wall(&self) -> StoreTime {
+        StoreTime(self.wall_micros())
+    }
+
+    fn mono(&self) -> Monotonic {
+        self.since_boot()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,15 +202,5 @@ mod tests {
                 assert!((span..=span + 2).contains(&passed), "{ppm} {span} {passed}");
             }
         }
-    }
-}
-
-impl fencepost_storage::clock::Clock for NodeClock {
-    fn wall(&self) -> StoreTime {
-        StoreTime(self.wall_micros())
-    }
-
-    fn mono(&self) -> Monotonic {
-        self.since_boot()
     }
 }
