@@ -22,6 +22,8 @@ mod problem_page;
 mod schedules;
 #[path = "../support/stoppable.rs"]
 mod stoppable;
+#[path = "../support/whole.rs"]
+mod whole;
 mod workers;
 
 use fencepost::api::server::{ApiConfig, ApiServer, HttpLimits};
@@ -44,6 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+pub(crate) use whole::run;
 
 pub(crate) const TOKEN: &str = "fp_test_0123456789abcdef";
 
@@ -244,10 +247,4 @@ impl World {
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
-}
-
-/// Runs a test on the runtime that actors want.
-pub(crate) fn run<F: Future<Output = ()>>(test: F) {
-    #[allow(clippy::disallowed_methods, reason = "a test is a main of its own")]
-    actix::System::new().block_on(test);
 }

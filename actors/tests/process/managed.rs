@@ -65,9 +65,10 @@ fn hear(manager: &UnixDatagram) -> String {
 fn a_manager_is_told_of_readiness_life_and_the_end() {
     let (_folder, manager, mut server) = managed(&["WATCHDOG_USEC=300000"]);
     let mut heard = Vec::new();
-    while !(heard.iter().any(|word| word == "READY=1") && heard.ends_with(&["WATCHDOG=1".to_owned()])) {
+    until_true("readiness, and a sign of life after it", || {
         heard.push(hear(&manager));
-    }
+        heard.iter().any(|word| word == "READY=1") && heard.ends_with(&["WATCHDOG=1".to_owned()])
+    });
     server.terminate();
     until_true("the word about the end", || hear(&manager) == "STOPPING=1");
     assert_eq!(server.exit_code(), Some(0));

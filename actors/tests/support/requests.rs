@@ -16,6 +16,10 @@ use fencepost_core::target::{Payload, Target};
 use fencepost_core::time::{Span, StoreTime};
 use std::sync::Arc;
 
+#[path = "whole.rs"]
+mod whole;
+pub use whole::run;
+
 pub fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
@@ -71,10 +75,6 @@ pub async fn create(node: &Node, item: CreateItem) -> JobId {
         ShardReply::Created(mut items) => items.remove(0).unwrap().id,
         other => panic!("not created: {other:?}"),
     }
-}
-
-pub fn run<F: Future<Output = ()>>(test: F) {
-    actix::System::new().block_on(test);
 }
 
 pub fn every(millis: u64, anchor: StoreTime) -> ScheduleSpec {
