@@ -60,6 +60,12 @@ impl BenchArgs {
             passed: self.jobs.map_or(bench::PASSED_DEFAULT, |jobs| jobs as usize),
             lanes,
         };
+        if self.jobs.is_some_and(|jobs| (jobs as usize) < bench::JOBS_DEFAULT) {
+            say(&format!(
+                "note: targets are for {} jobs and more; a load this small says little about them",
+                bench::JOBS_DEFAULT
+            ));
+        }
         let measured = threads::main_system().block_on(measure(options, is_table));
         match measured {
             Ok(()) => Exit::Ok,

@@ -5,7 +5,7 @@
 
 use super::client::{Call, Client, ServerArgs, given_token};
 use super::doctor_node::{NodeArgs, Part, Told};
-use super::doctor_server::{is_elsewhere, judge_server};
+use super::doctor_server::{Keeps, judge_server, keeps};
 use super::failure::Failure;
 use super::output::{Format, OutputArgs, one_line, put, show_table};
 use crate::api::token::{TOKEN_FILE, read_token};
@@ -101,21 +101,22 @@ impl DoctorArgs {
         let clock = SystemClock::new();
         let mut told = self.node.told()?;
         let mut findings: Vec<_> = told.settings.take().into_iter().collect();
-        let (of_api, is_elsewhere) = self.check_api(&told, &clock).await;
-        if told.part != Part::Worker {
+        let (of_api, keeps) = self.check_api(&told, &clock).await;
+        let has_folder = told.part != Part::Worker && keeps != Keeps::InMemory;
+        if has_folder {
             findings.push(check_folder(&told.data));
         }
-        if told.part == Part::WithApi {
+        if told.part == Part::WithApi && (has_folder || given_token().is_some()) {
             findings.push(check_token(&told.data, &self.server));
         }
         if let Some(at) = &told.store_at {
             findings.push(check_address("store's address", at, STORE_SILENT).await);
         }
-        if is_elsewhere {
+        if keeps == Keeps::Elsewhere {
             told.store_at
                 .get_or_insert_with(|| "another node's, says the server".to_owned());
         }
-        if told.part != Part::Worker && told.data.is_dir() {
+        if has_folder && told.data.is_dir() {
             findings.push(check_store(&told.data, told.store_at.as_deref()));
             findings.extend([check_room(&told.data), check_sync(&told.data, &clock)]);
         }
@@ -127,12 +128,15 @@ impl DoctorArgs {
         Ok(if failed { Exit::Failed } else { Exit::Ok })
     }
 
-    /// What the node's server says, and whether its store is on another node. A node without an API is judged by
+    /// What the node's server says, and where it keeps what it knows. A node without an API is judged by
     /// what it has.
-    async fn check_api(&self, told: &Told, clock: &SystemClock) -> (Vec<Finding>, bool) {
+    async fn check_api(&self, told: &Told, clock: &SystemClock) -> (Vec<Finding>, Keeps) {
         match told.part {
             Part::WithApi => self.ask_server(told, clock).await,
-            Part::Worker => (vec![ok("server", "none: a node that only works has no API")], false),
+            Part::Worker => (
+                vec![ok("server", "none: a node that only works has no API")],
+                Keeps::Here,
+            ),
             Part::Store => {
                 let none = "none: the store alone has no API; the cell's other nodes say what they hear from it";
                 let mut findings = Vec::new();
@@ -145,7 +149,7 @@ impl DoctorArgs {
                     findings.push(listener);
                 }
                 findings.push(ok("server", none));
-                (findings, false)
+                (findings, Keeps::Here)
             }
         }
     }
@@ -164,7 +168,7 @@ impl DoctorArgs {
         }
     }
 
-    async fn ask_server(&self, told: &Told, clock: &SystemClock) -> (Vec<Finding>, bool) {
+    async fn ask_server(&self, told: &Told, clock: &SystemClock) -> (Vec<Finding>, Keeps) {
         let server = self.server(told);
         let facts = match Client::new(&server) {
             Ok(client) => client.call(Call::get("/v1/facts")).await,
@@ -174,13 +178,13 @@ impl DoctorArgs {
         let now = StoreTime(clock.wall());
         match facts {
             Ok(reply) => match serde_json::from_slice::<Value>(&reply.body) {
-                Ok(facts) => (judge_server(server.at(), &facts, now), is_elsewhere(&facts)),
+                Ok(facts) => (judge_server(server.at(), &facts, now), keeps(&facts)),
                 Err(error) => {
                     let detail = format!("its answer cannot be read: {error}");
-                    (vec![fail("server", detail, "use the server's version")], false)
+                    (vec![fail("server", detail, "use the server's version")], Keeps::Here)
                 }
             },
-            Err(failure) => (vec![unasked(&failure)], false),
+            Err(failure) => (vec![unasked(&failure)], Keeps::Here),
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::client::DATA_DEFAULT;
 use super::doctor::{Finding, fail, ok};
 use super::failure::Failure;
+use super::output::counted;
 use super::settings::FileArgs;
 use crate::api::token::TOKEN_FILE;
 use crate::config::Setting;
@@ -116,7 +117,7 @@ fn read(path: &Path) -> Result<(Said, Option<Finding>), Failure> {
         0 => ok("settings", path.display().to_string()),
         count => fail(
             "settings",
-            format!("{count} mistakes in {}", path.display()),
+            format!("{} in {}", counted(count as u64, "mistake"), path.display()),
             "see them with 'fencepost config check'",
         ),
     };

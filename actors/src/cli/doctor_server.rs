@@ -4,20 +4,36 @@
 //! `doctor.rs` (asks), `crate::api::routes::node` (answers).
 
 use super::doctor::{Finding, fail, ok, warn};
-use super::output::cell;
+use super::output::{cell, counted};
 use crate::api::text;
 use fencepost_core::limits::DOCTOR_CLOCK_GAP_MS;
 use fencepost_core::time::StoreTime;
 use fencepost_core::zone::ZoneVersion;
+use fencepost_storage::model::MODEL_ENGINE;
 use fencepost_storage::remote::REMOTE_ENGINE;
 use serde_json::Value;
 
 /// Further apart than this, clocks are worth a look.
 const CLOCK_GAP_MICROS: u64 = DOCTOR_CLOCK_GAP_MS * 1_000;
 
-/// Whether its store is on another node.
-pub(super) fn is_elsewhere(facts: &Value) -> bool {
-    cell(facts, &["engine"]).starts_with(REMOTE_ENGINE)
+/// Where a server keeps what it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeps {
+    /// In its folder, or it does not say.
+    Here,
+    /// On another node.
+    Elsewhere,
+    /// In memory: there is no folder.
+    InMemory,
+}
+
+/// Where this server keeps what it knows.
+pub(super) fn keeps(facts: &Value) -> Keeps {
+    match cell(facts, &["engine"]).as_str() {
+        MODEL_ENGINE => Keeps::InMemory,
+        engine if engine.starts_with(REMOTE_ENGINE) => Keeps::Elsewhere,
+        _ => Keeps::Here,
+    }
 }
 
 /// What the server at this address says in `GET /v1/facts`.
@@ -57,9 +73,9 @@ pub(super) fn judge_server(at: &str, facts: &Value, now: StoreTime) -> Vec<Findi
     });
     findings.push(match facts.get("quarantined").and_then(Value::as_u64) {
         Some(0) => ok("quarantine", "empty"),
-        _ => fail(
+        count => fail(
             "quarantine",
-            format!("{} rows", text("quarantined")),
+            count.map_or_else(|| "unknown".to_owned(), |count| counted(count, "row")),
             "see GET /v1/quarantine; edit or delete what it names",
         ),
     });
@@ -86,7 +102,7 @@ fn of_store(facts: &Value) -> String {
     let text = |key: &str| cell(facts, &[key]);
     let (engine, shards) = (text("engine"), text("shards"));
     let whose = format!("{engine} · cell {} · generation {}", text("cell"), text("generation"));
-    match is_elsewhere(facts) {
+    match keeps(facts) == Keeps::Elsewhere {
         true => format!("{whose} · {shards} shards"),
         false => {
             let chain: String = text("chain").chars().take(16).collect();

@@ -264,8 +264,9 @@ fn compare(proposal: &Proposal, stored: &Value, report: &mut Report) -> Result<(
     report.result = "differs";
     let (what, name) = (text_of(&report.differs), &report.name);
     report.notes.push(format!(
-        "a schedule of this name is there already: {what}; it was left as it is; \"fencepost schedule edit \
-         {name}\" changes it"
+        "a schedule of this name is there already: {what}; it was left as it is; to make it what the \
+         line says: fencepost schedule edit {name}{}",
+        super::import_stored::flags(&report.differs)
     ));
     Ok(())
 }

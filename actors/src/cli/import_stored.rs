@@ -70,6 +70,32 @@ pub fn differences(line: &Value, stored: &Value) -> Vec<Difference> {
     found
 }
 
+/// The flags with which `schedule edit` makes a schedule what the line says.
+pub fn flags(differences: &[Difference]) -> String {
+    let flag = |difference: &Difference| {
+        let value = difference.line.as_deref().filter(|value| !value.contains(['\'', '…']));
+        let given = |flag: &str, form: &str| match value {
+            Some(value) => format!(" --{flag} '{value}'"),
+            None => format!(" --{flag} {form}"),
+        };
+        match difference.field.as_str() {
+            "cron" => given("cron", "EXPR"),
+            "tz" => given("tz", "ZONE"),
+            "jitter" => given("jitter", "TIME"),
+            "job.payload" => " --payload-file FILE".to_owned(),
+            _ => String::new(),
+        }
+    };
+    let of_target = |difference: &Difference| difference.field.starts_with("job.target.");
+    let command = if differences.iter().any(of_target) {
+        " -- COMMAND"
+    } else {
+        ""
+    };
+    let rest: String = differences.iter().map(flag).collect();
+    format!("{rest}{command}")
+}
+
 /// What differs, for people.
 pub fn text_of(differences: &[Difference]) -> String {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());

@@ -42,7 +42,7 @@ pub enum JobCommand {
     /// Show the kept output of a job's attempts.
     #[command(after_help = "Example:\n  fencepost job logs job_00c0ffee00c0ffee00c0ffee00c0ffee")]
     Logs(OneArgs),
-    /// List a job's attempts.
+    /// List a job's attempts: number, worker, times, outcome and error of each, and of one that runs.
     #[command(after_help = "Example:\n  fencepost job attempts job_00c0ffee00c0ffee00c0ffee00c0ffee")]
     Attempts(OneArgs),
     /// Send a dead job back for another round of attempts: attempt_count begins anew, attempts are numbered on.
@@ -263,6 +263,9 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
         let at = args.at.as_deref().and_then(|at| parse_instant(at).ok());
         if at.is_some_and(|at| at < super::wall()) {
             eprintln!("note: that instant has passed: the job is due at once");
+        }
+        if value.get("replayed") == Some(&Value::Bool(true)) {
+            eprintln!("note: this key made that job before; nothing new was made");
         }
         return Ok(Exit::Ok);
     }

@@ -38,6 +38,7 @@ pub mod preview;
 mod progress;
 pub mod schedule;
 pub mod schedule_args;
+pub mod schedule_edit;
 pub mod serve;
 pub mod settings;
 pub mod store;

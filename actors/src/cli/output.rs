@@ -77,7 +77,7 @@ pub fn show_one(out: &mut dyn Write, format: Format, body: &[u8], times: &Times)
     let unreadable = |error: serde_json::Error| Failure::unreadable(&error);
     let value: &RawValue = serde_json::from_slice(body).map_err(unreadable)?;
     let mut lines = Vec::new();
-    flatten("", value, times, &mut lines).map_err(unreadable)?;
+    flatten("", value, times, DEPTH_MAX, &mut lines).map_err(unreadable)?;
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in lines {
         let line = match io::stdout().is_terminal() {
@@ -89,30 +89,36 @@ pub fn show_one(out: &mut dyn Write, format: Format, body: &[u8], times: &Times)
     Ok(())
 }
 
+/// Levels of an answer that become lines; our own have fewer, and what lies deeper is shown as it came.
+const DEPTH_MAX: usize = 16;
+
 /// Lines of name and value. Numbers and payloads are kept as they came: `1.000` is not `1.0`, and a number may be
 /// larger than any of ours.
 fn flatten(
     name: &str,
     value: &RawValue,
     times: &Times,
+    depth: usize,
     lines: &mut Vec<(String, String)>,
 ) -> Result<(), serde_json::Error> {
     let text = value.get();
-    if is_payload(name) {
+    let Some(deeper) = depth.checked_sub(1).filter(|_| !is_payload(name)) else {
         lines.push((name.to_owned(), one_line(text)));
-    } else if text.starts_with('{') {
+        return Ok(());
+    };
+    if text.starts_with('{') {
         for (key, inner) in serde_json::from_str::<BTreeMap<String, &RawValue>>(text)? {
             let full = match name.is_empty() {
                 true => key,
                 false => format!("{name}.{key}"),
             };
-            flatten(&full, inner, times, lines)?;
+            flatten(&full, inner, times, deeper, lines)?;
         }
     } else if text.starts_with('[') {
         let items: Vec<&RawValue> = serde_json::from_str(text)?;
         if items.iter().any(|item| item.get().starts_with('{')) {
             for (at, item) in items.iter().enumerate() {
-                flatten(&format!("{name}[{at}]"), item, times, lines)?;
+                flatten(&format!("{name}[{at}]"), item, times, deeper, lines)?;
             }
             return Ok(());
         }
@@ -150,6 +156,14 @@ fn is_time(name: &str) -> bool {
             last,
             "at" | "from" | "to" | "before" | "after" | "decided_until" | "history_from"
         )
+}
+
+/// A number with its noun: one row, two rows.
+pub fn counted(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
 }
 
 /// A text without characters that would break a line or a terminal.
@@ -247,5 +261,27 @@ mod tests {
         ];
         let wanted = wanted.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(shown.lines().map(pair).collect::<Vec<_>>(), wanted);
+    }
+    #[test]
+    fn an_answer_that_is_nested_without_end_is_shown_as_it_came() {
+        let levels = 100_000;
+        let body = format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        let mut shown = Vec::new();
+        show_one(&mut shown, Format::Text, body.as_bytes(), &Times::utc()).unwrap();
+        let shown = String::from_utf8(shown).unwrap();
+        let names = vec!["a"; DEPTH_MAX].join(".");
+        assert!(
+            shown.starts_with(&names) && shown.lines().count() == 1,
+            "{}",
+            &shown[..200]
+        );
+    }
+
+    #[test]
+    fn a_number_agrees_with_its_noun() {
+        assert_eq!(
+            [0, 1, 2].map(|count| counted(count, "row")),
+            ["0 rows", "1 row", "2 rows"]
+        );
     }
 }

@@ -4,20 +4,20 @@
 //! `schedule_args.rs`, `preview.rs`.
 
 use super::answer::AnswerArgs;
-use super::client::{Call, Client, ServerArgs, segment, with_query};
+use super::client::{Call, Client, ServerArgs, segment};
 use super::failure::Failure;
 use super::job_args::{Body, read_body, to_bytes};
-use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one, show_table};
+use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one};
 use super::pages::collect;
 use super::preview::PreviewArgs;
 use super::schedule_args::ScheduleArgs;
+use super::schedule_edit::{EditArgs, as_definition, edit};
 use super::when::Times;
 use crate::api::text::parse_instant;
 use crate::problem::Exit;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::Value;
 use serde_json::value::to_raw_value;
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -33,7 +33,8 @@ pub enum ScheduleCommand {
     /// Show one schedule.
     #[command(after_help = "Example:\n  fencepost schedule show nightly-backup")]
     Show(OneArgs),
-    /// Change a schedule; what is not named stays, a list or map that is named (`--exclude`, `--header`) is replaced.
+    /// Change a schedule; what is not named stays, a list or map that is named (`--exclude`, `--header`) is replaced,
+    /// and `--unset` takes a field out.
     #[command(after_help = EDIT_EXAMPLE)]
     Edit(Box<EditArgs>),
     /// Pause a schedule: nothing fires until it is resumed.
@@ -65,8 +66,9 @@ pub enum ScheduleCommand {
 const CREATE_EXAMPLE: &str = "Examples:
   fencepost schedule create nightly --cron '0 2 * * *' --tz Europe/Berlin -- /usr/local/bin/backup
   fencepost schedule create poll --every 30s --http https://example.org/poll";
-const EDIT_EXAMPLE: &str = "Example:
-  fencepost schedule edit nightly --cron '30 2 * * *' --dry-run";
+const EDIT_EXAMPLE: &str = "Examples:
+  fencepost schedule edit nightly --cron '30 2 * * *' --dry-run
+  fencepost schedule edit nightly --unset exclude";
 const BACKFILL_EXAMPLE: &str = "Example:
   fencepost schedule backfill nightly --from 2026-01-01T00:00:00Z --to 2026-01-08T00:00:00Z";
 const PREVIEW_EXAMPLE: &str = "Example:
@@ -123,42 +125,6 @@ pub struct OneArgs {
     name: String,
     #[command(flatten)]
     answer: AnswerArgs,
-}
-
-/// Arguments of `schedule edit`.
-#[derive(Debug, Args)]
-pub struct EditArgs {
-    /// Its name.
-    name: String,
-    /// What becomes of the fire that was planned.
-    #[arg(long, value_enum, default_value_t = PendingArg::Retime)]
-    pending: PendingArg,
-    /// Only show the fires before and after.
-    #[arg(long)]
-    dry_run: bool,
-    /// Refuse unless the definition is at this version.
-    #[arg(long, value_name = "VERSION")]
-    if_version: Option<u64>,
-    /// Replace the whole definition by a JSON file; - is standard input.
-    #[arg(short = 'f', long, value_name = "FILE")]
-    file: Option<PathBuf>,
-    #[command(flatten)]
-    schedule: ScheduleArgs,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    server: ServerArgs,
-}
-
-/// What becomes of the fire that was planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PendingArg {
-    /// Fires as it was planned.
-    Keep,
-    /// Planned anew under the new definition.
-    Retime,
-    /// Withdrawn, also where a later definition asks for the same instant.
-    Drop,
 }
 
 /// Arguments of `schedule run-now`.
@@ -293,14 +259,17 @@ impl OneArgs {
 }
 
 /// The zone in which answers about a rule are shown: the rule's own.
-fn rule_times(tz: &Option<String>) -> Result<Times, Failure> {
+///
+/// # Errors
+/// There is no such zone.
+pub fn rule_times(tz: &Option<String>) -> Result<Times, Failure> {
     tz.as_deref().map_or_else(|| Ok(Times::utc()), Times::in_zone)
 }
 
 async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let client = Client::new(&args.server)?;
     let mut body = match &args.file {
-        Some(path) => read_body(path)?,
+        Some(path) => as_definition(read_body(path)?, &args.name)?.0,
         None => Body::new(),
     };
     args.schedule.put_into(&mut body)?;
@@ -317,13 +286,19 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
     let times = rule_times(&args.schedule.tz)?;
     let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
     put(out, &as_made(&value, &times))?;
-    let at = args.schedule.at.as_deref().and_then(|at| parse_instant(at).ok());
-    // A local time is an instant in its zone, which the server knows: one to come has a next fire.
-    let is_over = args.schedule.at_local.is_some() && !args.paused && cell(&value, &["next", "due_at"]).is_empty();
-    if is_over || at.is_some_and(|at| at < super::wall()) {
+    if is_past(&args.schedule, &value) {
         eprintln!("note: that instant has passed: it is due at once, and judged by the misfire policy");
     }
     Ok(Exit::Ok)
+}
+
+/// Whether the one instant that was given has passed.
+pub fn is_past(given: &ScheduleArgs, made: &Value) -> bool {
+    let at = given.at.as_deref().and_then(|at| parse_instant(at).ok());
+    // A local time is an instant in its zone, which the server knows: one to come has a next fire.
+    let has_no_next = cell(made, &["next", "due_at"]).is_empty();
+    let is_over = given.at_local.is_some() && cell(made, &["status"]) != "paused" && has_no_next;
+    is_over || at.is_some_and(|at| at < super::wall())
 }
 
 /// A schedule that was just made, in a line: its name, and when it fires next, or that it does not.
@@ -367,110 +342,6 @@ async fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     args.answer
         .list("/v1/schedules", &params, args.limit as usize, COLUMNS, out)
         .await
-}
-
-/// An edit that names nothing would make a new version of the same definition.
-fn names_something(args: &EditArgs) -> Result<(), Failure> {
-    let is_retime = args.pending == PendingArg::Retime;
-    if is_retime && args.file.is_none() && args.schedule == ScheduleArgs::default() {
-        let hint = "Name what shall change, such as --cron, or give a definition with --file.";
-        return Err(Failure::new(
-            Exit::Usage,
-            "edit_empty",
-            "This edit names nothing to change.",
-            hint,
-        ));
-    }
-    Ok(())
-}
-
-async fn edit(args: &EditArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
-    names_something(args)?;
-    let client = Client::new(&args.server)?;
-    let path = format!("/v1/schedules/{}", segment(&args.name));
-    let reply = client.call(Call::get(&path)).await?;
-    let etag = reply
-        .headers
-        .get("etag")
-        .and_then(|value| value.to_str().ok())
-        .map(str::to_owned);
-    let before: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
-    let mut found: Body = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
-    let mut body: Body = match (&args.file, found.remove("definition")) {
-        (Some(file), _) => read_body(file)?,
-        (None, Some(raw)) => serde_json::from_str(raw.get()).map_err(|error| Failure::unreadable(&error))?,
-        (None, None) => return Err(Failure::unreadable(&"it holds no definition")),
-    };
-    args.schedule.put_into(&mut body)?;
-    let if_match = args.if_version.map(|version| format!("\"{version}\"")).or(etag);
-    let pending = match args.pending {
-        PendingArg::Keep => "keep",
-        PendingArg::Retime => "retime",
-        PendingArg::Drop => "drop",
-    };
-    let params = [
-        ("pending", Some(pending.to_owned())),
-        ("dry_run", args.dry_run.then(|| "true".to_owned())),
-    ];
-    let path = with_query(&path, &params);
-    let call = Call::put(&path).json(to_bytes(&body)?).header("if-match", if_match);
-    let reply = client.call(call).await?;
-    match (args.output.output, args.dry_run) {
-        (Format::Text, true) => show_fires(out, &reply.body, &rule_times(&args.schedule.tz)?)?,
-        (Format::Text, false) => put(out, &as_edited(&before, &reply.body)?)?,
-        (Format::Json | Format::Jsonl, _) => show_one(out, args.output.output, &reply.body, &Times::utc())?,
-    }
-    Ok(Exit::Ok)
-}
-
-/// A schedule that was just edited, in a line: its version, which fields are other ones now, and how it stands.
-fn as_edited(before: &Value, body: &[u8]) -> Result<String, Failure> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| Failure::unreadable(&error))?;
-    let at = |value: &Value, path: &str| value.pointer(path).cloned().unwrap_or_default();
-    let mut changed = Vec::new();
-    for (path, prefix) in [("/definition", ""), ("/definition/job", "job.")] {
-        let (old, new) = (at(before, path), at(&value, path));
-        let names = [&old, &new].map(|side| side.as_object().into_iter().flatten().map(|(name, _)| name.clone()));
-        let names: BTreeSet<String> = names.into_iter().flatten().filter(|name| name != "job").collect();
-        let differs = names.into_iter().filter(|name| old.get(name) != new.get(name));
-        changed.extend(differs.map(|name| format!("{prefix}{name}")));
-    }
-    let (name, version) = (cell(&value, &["name"]), cell(&value, &["version"]));
-    let changed = match changed.is_empty() {
-        true => String::new(),
-        false => format!("  changed {}", changed.join(", ")),
-    };
-    let times = rule_times(
-        &value
-            .pointer("/definition/tz")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
-    )?;
-    let stand = match (cell(&value, &["status"]).as_str(), cell(&value, &["next", "due_at"])) {
-        ("active", next) if !next.is_empty() => format!("  next {}", times.show(&next)),
-        (status, _) => format!("  {status}"),
-    };
-    Ok(format!("{name}  version {version}{changed}{stand}"))
-}
-
-/// The next fires of both definitions, side by side.
-fn show_fires(out: &mut dyn Write, body: &[u8], times: &Times) -> Result<(), Failure> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| Failure::unreadable(&error))?;
-    let fires = |name: &str| {
-        let list = value.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let shown = list.iter().filter_map(Value::as_str).map(|at| times.show(at));
-        shown.collect::<Vec<_>>()
-    };
-    let (before, after) = (fires("before"), fires("after"));
-    let at = |list: &[String], nth: usize| list.get(nth).cloned().unwrap_or_default();
-    let rows = (0..before.len().max(after.len())).map(|nth| vec![at(&before, nth), at(&after, nth)]);
-    show_table(out, vec!["BEFORE", "AFTER"], rows.collect())?;
-    let (pending, planned) = (cell(&value, &["pending"]), cell(&value, &["pending_at"]));
-    eprintln!("note: nothing was changed");
-    if !planned.is_empty() {
-        eprintln!("note: the fire planned for {}: {pending}", times.show(&planned));
-    }
-    Ok(())
 }
 
 async fn run_now(args: &RunNowArgs, out: &mut dyn Write) -> Result<Exit, Failure> {

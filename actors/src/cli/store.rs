@@ -4,7 +4,7 @@
 //! a whole one. Next: `fencepost_storage::fjall_store::restore` for what a restore changes and why.
 
 use super::failure::Failure;
-use super::output::{Format, OutputArgs, put};
+use super::output::{Format, OutputArgs, counted, put};
 use super::progress;
 use crate::chance::{SystemChance, draw_u64};
 use crate::clock::{Clock as _, SystemClock};
@@ -111,12 +111,12 @@ fn generation_of(wall: i64) -> Generation {
 
 fn told(args: &RestoreArgs, done: &Restored) -> String {
     let mut text = format!(
-        "restored to {}: generation {}, {} at-most-once jobs parked as uncertain, {} schedules held, {} rows unreadable",
+        "restored to {}: generation {}, {} parked as uncertain, {} held, {} unreadable",
         args.to.display(),
         done.generation.0,
-        done.parked,
-        done.held.len(),
-        done.unreadable
+        counted(done.parked, "at-most-once job"),
+        counted(done.held.len() as u64, "schedule"),
+        counted(done.unreadable, "row"),
     );
     if !done.held.is_empty() {
         text.push_str("\nheld, as their jobs run at most once and may have fired after the backup:");

@@ -3,7 +3,7 @@
 //! Owns: the command and its words. Must never: judge; that is `crate::conformance`.
 
 use super::failure::Failure;
-use super::output::{Format, OutputArgs, put};
+use super::output::{Format, OutputArgs, counted, put};
 use crate::conformance::{QUEUE, Verdict, WORK, cases, check};
 use crate::problem::Exit;
 use clap::{Args, Subcommand};
@@ -64,7 +64,13 @@ impl WorkerCommand {
                 let all: Vec<_> = verdicts.iter().map(value).collect();
                 put(out, &serde_json::Value::from(all).to_string())?;
             }
-            Format::Text => put(out, &format!("{} rules kept, {failed} broken", verdicts.len() - failed))?,
+            Format::Text => put(
+                out,
+                &format!(
+                    "{} kept, {failed} broken",
+                    counted((verdicts.len() - failed) as u64, "rule")
+                ),
+            )?,
             Format::Jsonl => {}
         }
         Ok(if failed == 0 { Exit::Ok } else { Exit::Failed })

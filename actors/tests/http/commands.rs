@@ -72,6 +72,12 @@ fn what_the_id_or_an_empty_list_alone_does_not_say_is_told_beside_it() {
         assert!(err.contains("due at once"), "{err}");
         let (_, _, err) = fencepost(&world, &["job", "create", "--handler", "noop", "--delay", "1h"]).await;
         assert_eq!(err, "");
+        let with_key = ["job", "create", "--handler", "noop", "--delay", "1h", "--key", "k"];
+        let (_, id, err) = fencepost(&world, &with_key).await;
+        assert_eq!(err, "");
+        let (code, again, err) = fencepost(&world, &with_key).await;
+        assert_eq!((code, again), (0, id));
+        assert!(err.contains("nothing new was made"), "{err}");
         let create = ["schedule", "create", "s", "--every", "1h", "--handler", "noop"];
         assert_eq!(fencepost(&world, &create).await.2, "");
         let once = [
@@ -91,6 +97,11 @@ fn what_the_id_or_an_empty_list_alone_does_not_say_is_told_beside_it() {
             err.contains("no occurrence has come yet") && err.contains("schedule show s"),
             "{err}"
         );
+        let moved = ["schedule", "edit", "s", "--at", "2020-01-01T00:00:00Z"];
+        let (code, _, err) = fencepost(&world, &moved).await;
+        assert!(code == 0 && err.contains("due at once, unless"), "{err}");
+        let back = ["schedule", "edit", "s", "--every", "1h"];
+        assert_eq!(fencepost(&world, &back).await.2, "");
         let (code, _, err) = fencepost(&world, &["schedule", "show", ""]).await;
         assert!(code == 8 && err.contains("[name_invalid, name]"), "{err}");
         let (code, _, err) = fencepost(&world, &["job", "cancel", ""]).await;
@@ -399,6 +410,10 @@ fn an_import_shows_a_stored_schedule_as_it_is_and_says_what_differs() {
             assert!(!out.contains("+09:00"), "the stored zone is shown: {out}");
             assert!(err.contains("tz is Europe/Berlin there, Asia/Tokyo here"), "{err}");
             assert!(err.contains("1 differs"), "{err}");
+            assert!(
+                err.contains("fencepost schedule edit ") && err.contains(" --tz 'Asia/Tokyo'\n"),
+                "{err}"
+            );
             let (_, out, _) = fencepost(&world, &[&with(more)[..], &["-o", "json"]].concat()).await;
             let line = &serde_json::from_str::<Value>(&out).unwrap()[0];
             let difference = serde_json::json!([{"field": "tz", "stored": "Europe/Berlin", "line": "Asia/Tokyo"}]);

@@ -142,6 +142,19 @@ fn every_flag_of_a_new_job_arrives_in_it() {
                 _ => unreachable!("{when}"),
             }
             assert_eq!(shown["idempotency_key"] == "k", when.contains("--key"));
+            // The same from a file.
+            let mut asked = want;
+            asked["at"] = shown["due_at"].clone();
+            std::fs::write(file.path(), asked.to_string()).unwrap();
+            let copy = ["job", "create", "--file", file.path().to_str().unwrap()];
+            let (code, out, err) = fencepost(&world, &copy).await;
+            assert_eq!(code, 0, "{err}");
+            let copied = json(&world, &["job", "show", out.trim()]).await;
+            assert_eq!(copied["due_at"], asked["at"]);
+            for field in jobs()[0].1.as_object().unwrap().keys() {
+                assert_eq!(copied[field], shown[field], "{field}: {copied}");
+            }
+            std::fs::write(file.path(), [0, 255]).unwrap();
         }
         let late = [
             "job",
@@ -241,5 +254,108 @@ fn an_edit_by_hand_says_what_becomes_of_the_planned_fire_and_fates_are_filtered(
         }
         let other = ["schedule", "fates", "t", "--fate", "gone"];
         assert_eq!(fencepost(&world, &other).await.0, 8);
+    });
+}
+
+#[test]
+fn an_edit_takes_out_what_it_is_told_to_and_refuses_what_is_not_there() {
+    run(async {
+        let world = World::new().await;
+        let create = "schedule|create|s|--cron|0 9 * * *|--tz|Asia/Tokyo|--exclude|sun|--ends-at|2031-01-01T00:00:00Z\
+                      |--tag|x|--http|https://example.org/|--header|x-a:b|--method|PUT";
+        assert_eq!(fencepost(&world, &create.split('|').collect::<Vec<_>>()).await.0, 0);
+        let edit = "schedule|edit|s|--unset|exclude|--unset|ends_at|--unset|job.tags|--unset|job.target.headers\
+                    |--http|https://example.org/|--header|x-c:d";
+        let edited = json(&world, &edit.split('|').collect::<Vec<_>>()).await;
+        let definition = &edited["definition"];
+        assert_eq!(definition["exclude"], json!([]), "{edited}");
+        assert!(definition["ends_at"].is_null(), "{edited}");
+        assert_eq!(definition["job"]["tags"], json!([]), "{edited}");
+        let target = &definition["job"]["target"];
+        assert_eq!(
+            (&target["headers"], &target["method"]),
+            (&json!({"x-c": "d"}), &json!("PUT"))
+        );
+        assert_eq!(definition["tz"], "Asia/Tokyo");
+        for wrong in ["exclud", "job.target.header", "job.target.headers.x-a.b", "cron.0", ""] {
+            let (code, out, err) = fencepost(&world, &["schedule", "edit", "s", "--unset", wrong]).await;
+            assert_eq!((code, out.as_str()), (8, ""), "{wrong}: {err}");
+            assert!(err.contains("unset_absent") && err.contains(wrong), "{err}");
+        }
+        let (code, _, err) = fencepost(&world, &["schedule", "edit", "s", "--unset", "cron"]).await;
+        assert_eq!(code, 8, "a schedule without a rule is none: {err}");
+        assert_eq!(json(&world, &["schedule", "show", "s"]).await["version"], 2);
+    });
+}
+
+#[test]
+fn a_schedule_as_it_is_shown_is_a_definition_of_its_version() {
+    run(async {
+        let world = World::new().await;
+        let create = [
+            "schedule",
+            "create",
+            "s",
+            "--cron",
+            "0 9 * * *",
+            "--tz",
+            "Asia/Tokyo",
+            "--handler",
+            "noop",
+        ];
+        assert_eq!(fencepost(&world, &create).await.0, 0);
+        let shown = json(&world, &["schedule", "show", "s"]).await;
+        let file = bytes();
+        std::fs::write(file.path(), shown.to_string()).unwrap();
+        let path = file.path().to_str().unwrap();
+        let edit = ["schedule", "edit", "s", "-f", path, "--count", "9"];
+        let edited = json(&world, &edit).await;
+        assert_eq!(
+            (&edited["version"], &edited["definition"]["count"]),
+            (&json!(2), &json!(9))
+        );
+        let (code, _, err) = fencepost(&world, &edit).await;
+        assert_eq!(code, 5, "the file is of version 1: {err}");
+        assert_eq!(
+            json(&world, &[&edit[..], &["--if-version", "2"]].concat()).await["version"],
+            3
+        );
+        let copy = json(&world, &["schedule", "create", "copy", "-f", path]).await;
+        assert_eq!(
+            (&copy["name"], &copy["definition"]),
+            (&json!("copy"), &shown["definition"])
+        );
+        let edit = ["schedule", "edit", "copy", "-f", path, "--count", "8"];
+        assert_eq!(
+            json(&world, &edit).await["version"],
+            2,
+            "the version is another schedule's"
+        );
+    });
+}
+
+#[test]
+fn fires_before_and_after_are_shown_in_the_zone_of_the_new_definition() {
+    run(async {
+        let world = World::new().await;
+        let create = [
+            "schedule",
+            "create",
+            "s",
+            "--cron",
+            "0 9 * * *",
+            "--tz",
+            "Asia/Tokyo",
+            "--handler",
+            "noop",
+        ];
+        assert_eq!(fencepost(&world, &create).await.0, 0);
+        let edit = ["schedule", "edit", "s", "--exclude", "sun", "--dry-run"];
+        let (code, out, err) = fencepost(&world, &edit).await;
+        assert_eq!(code, 0, "{err}");
+        assert!(out.lines().all(|line| line.contains("T09:00:00+09:00")), "{out}");
+        let (_, out, _) = fencepost(&world, &[&edit[..], &["--tz", "Europe/Kyiv"]].concat()).await;
+        assert!(out.lines().any(|line| line.contains("T09:00:00+0")), "{out}");
+        assert!(!out.contains("+09:00"), "{out}");
     });
 }

@@ -117,6 +117,17 @@ fn dev_ephemeral_fires_answers_with_its_token_and_leaves_no_folder() {
     let mut api = Api::new(server.address(), token.unwrap_or_else(|| panic!("no token: {said}")));
     let jobs: Value = api.get("/v1/jobs?state=succeeded").expect(200);
     assert!(!jobs["items"].as_array().unwrap().is_empty(), "{jobs}");
+    let doctor = Command::new(env!("CARGO_BIN_EXE_fencepost"))
+        .args(["doctor", "--server", &server.url()])
+        .env("FENCEPOST_TOKEN", token.unwrap())
+        .current_dir(folder.path().join("here"))
+        .output()
+        .unwrap();
+    let found = String::from_utf8_lossy(&doctor.stdout);
+    assert!(
+        doctor.status.success() && !found.contains("data folder") && !found.contains("warn"),
+        "{found}"
+    );
     server.interrupt();
     assert_eq!(server.exit_code(), Some(0), "{}", server.said());
     let left: Vec<_> = std::fs::read_dir(folder.path().join("here")).unwrap().collect();

@@ -24,7 +24,7 @@ pub enum BackupError {
     #[error("the folder {0} is there already")]
     Occupied(String),
     /// One of the two folders is, or lies in, the other: a copy would change what it is made of.
-    #[error("{from} and {to} are one folder, or one lies in the other")]
+    #[error("of the folders {from} and {to} one is the other, or lies in it")]
     Nested {
         /// The source.
         from: String,

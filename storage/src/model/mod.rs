@@ -26,6 +26,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// What this store calls its engine.
+pub const MODEL_ENGINE: &str = "model";
+
 /// Waits for a span, by whatever clock the caller lives under.
 pub type Sleep = Arc<dyn Fn(Span) -> BoxFuture<'static, ()> + Send + Sync>;
 
@@ -249,7 +252,7 @@ impl Store for ModelStore {
 
     fn describe(&self) -> StoreFacts {
         StoreFacts {
-            engine: "model".to_owned(),
+            engine: MODEL_ENGINE.to_owned(),
             folder: None,
             high_water: lock(&self.shared.disk).high_water(),
             chain: String::new(),
