@@ -176,6 +176,14 @@ impl<'a> Life<'a> {
         format!("the life of {}:\n    {}", self.name, all.join("\n    "))
     }
 
+    /// When a version was asked for. A one-shot that was asked for after its instant is due then.
+    pub fn asked_at(&self, version: u64) -> i64 {
+        let is_it = |edit: &&&EditRow| edit.kind == EditKind::Edited && edit.to_version == version;
+        let edited = self.edits.iter().find(is_it).map(|edit| edit.at.0);
+        let created = self.versions.values().next().map(|(row, _)| row.created_at.0);
+        edited.or(created).unwrap_or(i64::MAX)
+    }
+
     /// When it was deleted.
     pub fn deleted_at(&self) -> Option<i64> {
         let deleted = self.edits.iter().find(|edit| edit.kind == EditKind::Deleted);

@@ -95,7 +95,7 @@ fn check_fate(
     let Some(spec) = life.spec(tile.definition) else {
         return;
     };
-    verdict.expect_of(is_allowed(evidence, life, spec, kind, at), || {
+    verdict.expect_of(is_allowed(evidence, life, (tile.definition, spec), kind, at), || {
         let policy = spec.misfire;
         let text = format!("{name}: {at} has fate {kind:?}, which policy {policy} and what befell it do not explain");
         (about(name, at, jobs), text)
@@ -203,21 +203,23 @@ fn is_used_up(life: &Life<'_>) -> bool {
 }
 
 /// Whether policy, requests and faults of the run allow this fate for the occurrence.
-fn is_allowed(evidence: &Evidence<'_>, life: &Life<'_>, spec: &PlainSpec, kind: FateKind, at: i64) -> bool {
+fn is_allowed(
+    evidence: &Evidence<'_>,
+    life: &Life<'_>,
+    (version, spec): (u64, &PlainSpec),
+    kind: FateKind,
+    at: i64,
+) -> bool {
     let seen = evidence.seen;
     let mut specs = life.versions.values().filter_map(|(_, spec)| *spec);
     let is_counted = specs.any(|spec| spec.count.is_some());
-    let made_at = life
-        .versions
-        .values()
-        .next()
-        .map_or(i64::MAX, |(row, _)| row.created_at.0);
+    let asked_at = life.asked_at(version);
     let by_policy = match kind {
         FateKind::FiredOnTime | FateKind::Excluded => return true,
-        // What a one-shot asked for before it was made counts as asked for then.
+        // A one-shot that was asked for after its instant counts as due then.
         // A schedule at rest, its count used up, gives all of that rest to a later pause.
         FateKind::Paused if is_counted => return seen.holds.iter().any(|hold| hold.name == life.name),
-        FateKind::Paused => return is_held(evidence, &life.name, at.max(made_at), spec.jitter),
+        FateKind::Paused => return is_held(evidence, &life.name, at.max(asked_at), spec.jitter),
         FateKind::WithdrawnEdit => return seen.drops.contains(&life.name),
         FateKind::WithdrawnDelete => return seen.deletes.contains(&life.name),
         FateKind::Expired => return spec.expires_at.is_some(),
@@ -232,13 +234,8 @@ fn is_allowed(evidence: &Evidence<'_>, life: &Life<'_>, spec: &PlainSpec, kind: 
         FateKind::Quarantined => return aside::is_explained(evidence, i64::MAX),
         FateKind::SkippedConcurrency => false,
     };
-    // A one-shot that was made after its instant is due at creation.
-    let made_at = life
-        .versions
-        .values()
-        .next()
-        .map_or(i64::MAX, |(row, _)| row.created_at.0);
-    by_policy && (made_at > at + spec.tolerance.min(spec.grace.unwrap_or(i64::MAX)) || is_disturbed(evidence, spec, at))
+    let is_born_late = asked_at > at + spec.tolerance.min(spec.grace.unwrap_or(i64::MAX));
+    by_policy && (is_born_late || is_disturbed(evidence, spec, at))
 }
 
 fn is_backfilled(evidence: &Evidence<'_>, name: &str, at: i64) -> bool {
