@@ -10,6 +10,7 @@
     reason = "a test of processes and real time"
 )]
 
+mod beside;
 mod broken;
 mod cell;
 mod certs;

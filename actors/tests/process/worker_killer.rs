@@ -19,7 +19,7 @@ pub fn killer(place: &Place) -> Value {
     );
     let script = format!("{wait}; kill -KILL $(cat {})", pid.display());
     json!({
-        "target": {"type": "command", "argv": [script], "shell": true},
+        "target": {"type": "command", "argv": [script], "shell": true, "grace": "1ms"},
         "retry": {"attempts": 3, "backoff": "1ms", "cap": "1ms"},
     })
 }

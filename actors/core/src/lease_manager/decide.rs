@@ -4,7 +4,8 @@
 
 use crate::ids::{JobId, hash64};
 use crate::job::{AttemptResult, Delivery, EffectProof, Job, RetryAdvice, RetryPolicy, Verdict};
-use crate::limits::{BACKOFF_CAP_MS_MAX, WORKER_LOST_WAIT_MS};
+use crate::limits::{BACKOFF_CAP_MS_MAX, SUPERVISOR_LATE_MS, WORKER_LOST_WAIT_MS};
+use crate::target::Target;
 use crate::time::Span;
 
 /// Reason of a job whose target said never again.
@@ -67,7 +68,16 @@ pub(super) fn decide_after_loss(job: &Job, begun: bool) -> Next {
         return Next::GiveUp(WORKER_LOST);
     }
     // All that was lost comes back together, or what was there first would meet the others again (BEH-R02).
-    Next::RetryAfter(Span::from_millis(WORKER_LOST_WAIT_MS))
+    Next::RetryAfter(Span::from_millis(WORKER_LOST_WAIT_MS).max(outlived_by(job)))
+}
+
+/// For how long what an attempt began may outlive its worker. A call ends with the process that makes it; a command is
+/// told to end by its supervisor and has its grace for that. At-most-once, nothing began when this is asked.
+fn outlived_by(job: &Job) -> Span {
+    match (&job.spec.target, job.spec.delivery) {
+        (Target::Command(command), Delivery::AtLeastOnce) => command.grace + Span::from_millis(SUPERVISOR_LATE_MS),
+        (Target::Command(_) | Target::Http(_) | Target::Handler(_) | Target::Remote(_), _) => Span::ZERO,
+    }
 }
 
 /// How an attempt with this verdict is written down.

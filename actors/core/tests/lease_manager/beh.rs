@@ -1,11 +1,14 @@
 //! The shared behaviour cases that a lease manager alone can show.
 
+use crate::steps::command;
 use crate::support::lease_harness::{Leases, START};
 use crate::support::make::{failed, item, item_due, job_id, spec, start, succeeded, worker};
 use fencepost_core::job::{AttemptResult, JobState};
 use fencepost_core::lease_manager::io::{CancelAnswer, LeaseEffect, Recorded};
 use fencepost_core::refusal::RefusalKind;
 use fencepost_core::time::{Span, StoreTime};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[test]
 fn beh_p04_idem_key() {
@@ -111,6 +114,28 @@ fn beh_r02_a_job_that_kills_its_worker_dies_at_its_cap() {
     assert_eq!((starts, job.state, job.charged), (3, JobState::Dead, 3));
     assert_eq!(job.reason.as_deref(), Some("worker lost"));
     assert!(job.attempts.iter().all(|a| a.result == AttemptResult::WorkerLost));
+    leases.check();
+}
+
+#[test]
+fn a_command_waits_until_the_one_before_it_must_have_ended() {
+    let mut leases = Leases::new();
+    let mut with_command = item(1, spec());
+    Arc::make_mut(&mut with_command.spec).target = command();
+    leases.create(with_command).unwrap();
+    leases.create(item(2, spec())).unwrap();
+    assert_eq!(leases.offer(&worker("a", 1), 2).len(), 2);
+    // Nobody is heard of again. The call ended with its process; the command has a second for that, its supervisor two.
+    let mut again = BTreeMap::new();
+    for tenths in 0..600 {
+        for grant in leases.offer(&worker("a", 2), 2) {
+            again.insert(grant.job.id, tenths);
+            leases.report(&worker("a", 2), grant.job.id, grant.token, succeeded());
+        }
+        leases.pass(Span::from_millis(100));
+    }
+    let (command, call) = (again[&job_id(1)], again[&job_id(2)]);
+    assert!((20..=25).contains(&(command - call)), "{command} {call}");
     leases.check();
 }
 
