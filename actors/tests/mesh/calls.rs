@@ -2,6 +2,7 @@
 
 use crate::pair::{CELL, ECHO, Echo, echo_pair, facts, listen, parts};
 use crate::proxy::Proxy;
+use crate::tls::until;
 use fencepost::mesh::Roles;
 use fencepost::mesh::dial::dial;
 use fencepost::mesh::envelope::{STORE, ServiceId};
@@ -14,12 +15,6 @@ const WAIT: Span = Span::from_secs(20);
 /// Until a call goes through.
 async fn connected(peer: &Peer) {
     assert_eq!(peer.call(ECHO, b"hello".to_vec(), WAIT).await, Ok(b"hello".to_vec()));
-}
-
-async fn until(mut holds: impl FnMut() -> bool) {
-    while !holds() {
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use crate::hand_clock::HandClock;
 use crate::pair::{CELL, ECHO, Echo, Listening, facts, listen, parts};
+use crate::tls::until;
 use fencepost::clock::SharedClock;
 use fencepost::mesh::envelope::{Answer, Request, Status, put_request, take_answer};
 use fencepost::mesh::frame::{
@@ -164,9 +165,7 @@ async fn no_stranger_gets_further_than_the_greeting() {
                 "{refused:?}"
             );
         }
-        while listening.parts.counts.refused.get() != turn as u64 + 1 {
-            tokio::task::yield_now().await;
-        }
+        until(|| listening.parts.counts.refused.get() == turn as u64 + 1).await;
     }
     assert_eq!(listening.parts.counts.opened.get(), 0);
     assert!(echo.seen.lock().unwrap().is_empty());
@@ -324,9 +323,7 @@ async fn half_a_frame_then_silence_is_closed_within_ten_seconds() {
         let (mut near, mut far) = tokio::io::duplex(1 << 20);
         near.write_all(&whole[..cut]).await.unwrap();
         let reading = tokio::spawn(async move { read_frame(&mut far, &clock, FRAME_BYTES_MAX).await });
-        while hand.sleepers() == 0 {
-            tokio::task::yield_now().await;
-        }
+        until(|| hand.sleepers() != 0).await;
         // Whatever it has read by now, it waits for bytes that do not come.
         for _ in 0..100 {
             tokio::task::yield_now().await;

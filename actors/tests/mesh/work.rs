@@ -4,6 +4,7 @@
 //! `../process/workers.rs` (whole processes).
 
 use crate::pair::{CELL, Echo, Listening, facts, listen, parts};
+use crate::tls::until;
 use fencepost::clock::{SharedClock, SystemClock};
 use fencepost::cluster::board::{BoardService, board_over};
 use fencepost::cluster::far_workers::ReportService;
@@ -23,12 +24,6 @@ use fencepost_core::name::Name;
 use fencepost_core::time::Span;
 use fencepost_core::worker::io::WorkerInput;
 use std::sync::{Arc, Mutex};
-
-async fn until(mut holds: impl FnMut() -> bool) {
-    while !holds() {
-        tokio::task::yield_now().await;
-    }
-}
 
 /// The worker of a node's start.
 fn worker(node: &str, start: u64) -> WorkerId {
