@@ -11,6 +11,7 @@ use super::job_args::{Body, put_field, put_given, read_file, to_bytes};
 use super::output::{Format, OutputArgs, cell, put, shortened, show_table};
 use super::progress;
 use super::when::Times;
+use crate::api::text::parse_instant;
 use crate::problem::Exit;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,6 +52,12 @@ pub struct CrontabArgs {
     /// Zone of its times until a CRON_TZ says otherwise. FENCEPOST_TZ, in which times are shown, does not count.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
+    /// Attempts in all of what a line runs; 5 by default, while cron makes one.
+    #[arg(long, value_name = "N")]
+    attempts: Option<u32>,
+    /// Limit of one attempt; cron knows none.
+    #[arg(long = "attempt-timeout", value_name = "TIME", default_value = "1d")]
+    attempt_timeout: String,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -64,7 +71,8 @@ struct Report {
     result: &'static str,
     name: String,
     zone: String,
-    next: String,
+    /// When it fires next, in UTC.
+    due: String,
     differs: Vec<Difference>,
     notes: Vec<String>,
 }
@@ -74,6 +82,21 @@ struct Importer {
     client: Option<Client>,
     is_dry: bool,
     now: StoreTime,
+    runs: RunLimits,
+}
+
+/// How what a line runs is tried.
+struct RunLimits {
+    attempts: Option<u32>,
+    timeout: String,
+}
+
+impl Report {
+    /// When it fires next, in its zone; empty if it does not.
+    fn next(&self) -> String {
+        let times = Times::in_zone(&self.zone).unwrap_or_else(|_| Times::utc());
+        times.show(&self.due)
+    }
 }
 
 impl ImportCommand {
@@ -107,6 +130,10 @@ async fn crontab(args: &CrontabArgs, out: &mut dyn Write, now: StoreTime) -> Res
         client: None,
         is_dry: args.dry_run,
         now,
+        runs: RunLimits {
+            attempts: args.attempts,
+            timeout: args.attempt_timeout.clone(),
+        },
     };
     match Client::new(&args.server) {
         Ok(client) => importer.client = Some(client),
@@ -147,7 +174,7 @@ impl Importer {
                 result: "",
                 name: String::new(),
                 zone: String::new(),
-                next: String::new(),
+                due: String::new(),
                 differs: Vec::new(),
                 notes: Vec::new(),
             };
@@ -169,8 +196,6 @@ impl Importer {
                         true => self.look(proposal, &mut report).await?,
                         false => self.make(proposal, &mut report).await?,
                     }
-                    let times = Times::in_zone(&report.zone).unwrap_or_else(|_| Times::utc());
-                    report.next = times.show(&report.next);
                     bar.inc(1);
                 }
             }
@@ -198,18 +223,18 @@ impl Importer {
                 Err(failure) => self.do_without(&failure),
             }
         }
-        (report.result, report.next) = ("would create", next_of(proposal, self.now));
+        (report.result, report.due) = ("would create", next_of(proposal, self.now));
         Ok(())
     }
 
     /// Makes the schedule.
     async fn make(&self, proposal: &Proposal, report: &mut Report) -> Result<(), Failure> {
         let Some(client) = &self.client else { return Ok(()) };
-        let body = to_bytes(&request(proposal)?)?;
+        let body = to_bytes(&request(proposal, Some(&self.runs))?)?;
         match client.call(Call::post("/v1/schedules").json(body)).await {
             Ok(reply) => {
                 let value: Value = read(&reply.body)?;
-                (report.result, report.next) = ("created", cell(&value, &["next", "due_at"]));
+                (report.result, report.due) = ("created", cell(&value, &["next", "due_at"]));
             }
             Err(failure) if failure.exit == Exit::Conflict => match stored_of(client, proposal).await? {
                 Some(stored) => compare(proposal, &stored, report)?,
@@ -246,11 +271,11 @@ async fn stored_of(client: &Client, proposal: &Proposal) -> Result<Option<Value>
 
 /// Says what is there in the line's stead.
 fn compare(proposal: &Proposal, stored: &Value, report: &mut Report) -> Result<(), Failure> {
-    let asked = read(&to_bytes(&request(proposal)?)?)?;
+    let asked = read(&to_bytes(&request(proposal, None)?)?)?;
     let definition = stored.get("definition").unwrap_or(&Value::Null);
     report.differs = differences(&asked, definition);
     report.zone = cell(definition, &["tz"]);
-    report.next = cell(stored, &["next", "due_at"]);
+    report.due = cell(stored, &["next", "due_at"]);
     let status = cell(stored, &["status"]);
     if status != "active" {
         report.notes.push(format!("the schedule that is there is {status}"));
@@ -271,7 +296,8 @@ fn compare(proposal: &Proposal, stored: &Value, report: &mut Report) -> Result<(
     Ok(())
 }
 
-fn request(proposal: &Proposal) -> Result<Body, Failure> {
+/// The definition that a line makes; what it does not speak of is left out where there are no limits for it.
+fn request(proposal: &Proposal, runs: Option<&RunLimits>) -> Result<Body, Failure> {
     let mut target = Body::new();
     put_field(&mut target, "type", "command")?;
     put_field(&mut target, "argv", &proposal.argv)?;
@@ -283,6 +309,13 @@ fn request(proposal: &Proposal) -> Result<Body, Failure> {
     put_field(&mut job, "tags", &["crontab"])?;
     let stdin = proposal.stdin.as_ref().map(|stdin| STANDARD.encode(stdin));
     put_given(&mut job, "payload_base64", &stdin)?;
+    put_given(&mut job, "timeout", &runs.map(|runs| &runs.timeout))?;
+    let attempts = runs.and_then(|runs| runs.attempts);
+    put_given(
+        &mut job,
+        "retry",
+        &attempts.map(|attempts| json!({ "attempts": attempts })),
+    )?;
     let mut body = Body::new();
     put_field(&mut body, "name", proposal.name.as_str())?;
     put_field(&mut body, "cron", &proposal.expression)?;
@@ -311,7 +344,7 @@ fn show(format: Format, reports: &[Report], out: &mut dyn Write) -> Result<(), F
     let item = |report: &Report| {
         json!({
             "line": report.number, "text": report.line, "result": report.result, "name": report.name,
-            "tz": report.zone, "next": report.next,
+            "tz": report.zone, "next": report.next(),
             "differs": report.differs.iter().map(difference).collect::<Vec<_>>(), "notes": report.notes,
         })
     };
@@ -328,7 +361,7 @@ fn show(format: Format, reports: &[Report], out: &mut dyn Write) -> Result<(), F
             for report in reports {
                 let shown = shortened(&report.line, 48);
                 let what = [report.number.to_string(), report.result.to_owned(), report.name.clone()];
-                rows.push(what.into_iter().chain([report.next.clone(), shown]).collect());
+                rows.push(what.into_iter().chain([report.next(), shown]).collect());
             }
             show_table(out, vec!["LINE", "RESULT", "NAME", "NEXT", "TEXT"], rows)?;
             for report in reports {
@@ -337,6 +370,7 @@ fn show(format: Format, reports: &[Report], out: &mut dyn Write) -> Result<(), F
                 }
             }
             summary(reports);
+            coming(reports);
             Ok(())
         }
     }
@@ -359,3 +393,19 @@ fn summary(reports: &[Report]) {
         }
     );
 }
+
+/// Which of them fire next, soonest first.
+fn coming(reports: &[Report]) {
+    let mut fires: Vec<&Report> = reports.iter().filter(|report| !report.due.is_empty()).collect();
+    fires.sort_by_key(|report| parse_instant(&report.due).map_or(i64::MAX, |at| at.0));
+    for report in fires.iter().take(COMING_COUNT) {
+        eprintln!("next: {}  {}", report.next(), report.name);
+    }
+    let more = fires.len().saturating_sub(COMING_COUNT);
+    if more > 0 {
+        eprintln!("next: and {more} later");
+    }
+}
+
+/// Fires that the summary names.
+const COMING_COUNT: usize = 5;

@@ -65,7 +65,7 @@ pub struct CreateArgs {
     #[arg(short = 'f', long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Idempotency key: the same key and request give the same job.
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", alias = "idempotency-key")]
     key: Option<String>,
     /// First due at this instant; a past one is due at once.
     #[arg(long, value_name = "RFC3339", conflicts_with = "delay")]

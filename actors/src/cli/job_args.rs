@@ -161,6 +161,11 @@ impl JobArgs {
     /// # Errors
     /// The payload is no JSON, or its file cannot be read.
     pub fn put_into(&self, body: &mut Body) -> Result<(), Failure> {
+        if !self.shell && matches!(&self.command[..], [word] if word.contains(' ')) {
+            eprintln!(
+                "note: that command is one word with blanks in it, so a program of that name; --shell has it read"
+            );
+        }
         self.put_target(body)?;
         self.put_payload(body)?;
         put_given(body, "queue", &self.queue)?;

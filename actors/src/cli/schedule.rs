@@ -131,7 +131,7 @@ pub struct OneArgs {
 #[derive(Debug, Args)]
 pub struct RunNowArgs {
     /// Idempotency key: repeated with the same key, it makes no second job; it is kept as long as a job's.
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", alias = "idempotency-key")]
     key: Option<String>,
     #[command(flatten)]
     one: OneArgs,
@@ -157,7 +157,7 @@ pub struct BackfillArgs {
     dry_run: bool,
     /// Idempotency key: repeated with the same key and range, it is answered the same and makes nothing more; it is
     /// kept as long as a job's.
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", alias = "idempotency-key")]
     key: Option<String>,
     #[command(flatten)]
     one: OneArgs,

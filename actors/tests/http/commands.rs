@@ -72,6 +72,8 @@ fn what_the_id_or_an_empty_list_alone_does_not_say_is_told_beside_it() {
         assert!(err.contains("due at once"), "{err}");
         let (_, _, err) = fencepost(&world, &["job", "create", "--handler", "noop", "--delay", "1h"]).await;
         assert_eq!(err, "");
+        let one_word = ["job", "create", "--delay", "1h", "--", "echo hi"];
+        assert!(fencepost(&world, &one_word).await.2.contains("one word with blanks"));
         let with_key = ["job", "create", "--handler", "noop", "--delay", "1h", "--key", "k"];
         let (_, id, err) = fencepost(&world, &with_key).await;
         assert_eq!(err, "");
@@ -401,8 +403,15 @@ fn an_import_shows_a_stored_schedule_as_it_is_and_says_what_differs() {
         std::fs::write(&file, "0 4 * * * /usr/bin/true\n").unwrap();
         let import = ["import", "crontab", file.to_str().unwrap(), "--tz"];
         let with = |more: &[&'static str]| [&import[..], more].concat();
-        let (code, _, err) = fencepost(&world, &with(&["Europe/Berlin"])).await;
+        let (code, out, err) = fencepost(&world, &with(&["Europe/Berlin"])).await;
         assert_eq!(code, 0, "{err}");
+        let name = out.split('\t').nth(2).unwrap();
+        let job = json(&world, &["schedule", "show", name]).await["definition"]["job"].clone();
+        assert_eq!(
+            (&job["timeout"], &job["retry"]["attempts"]),
+            (&"1d".into(), &5.into()),
+            "no five minutes"
+        );
         for more in [&["Asia/Tokyo"][..], &["Asia/Tokyo", "--dry-run"]] {
             let (code, out, err) = fencepost(&world, &with(more)).await;
             assert_eq!(code, 5, "{out}{err}");
@@ -421,6 +430,33 @@ fn an_import_shows_a_stored_schedule_as_it_is_and_says_what_differs() {
         }
         let (code, out, err) = fencepost(&world, &with(&["Europe/Berlin", "--dry-run"])).await;
         assert!(code == 0 && out.contains("\texists\t"), "{out}{err}");
+    });
+}
+
+#[test]
+fn an_import_names_what_fires_next_and_takes_limits_for_its_runs() {
+    run(async {
+        let world = World::new().await;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tab");
+        let years = (1..=6).map(|day| format!("0 0 {day} 1 * /bin/y{day}\n"));
+        let text: String = years.chain(["* * * * * /bin/soon\n".to_owned()]).collect();
+        std::fs::write(&file, text).unwrap();
+        let limits = ["--attempts", "1", "--attempt-timeout", "3h"];
+        let import = [&["import", "crontab", file.to_str().unwrap()], &limits[..]].concat();
+        let (code, out, err) = fencepost(&world, &import).await;
+        assert_eq!(code, 0, "{err}");
+        let next: Vec<&str> = err.lines().skip_while(|line| *line != "7 created").skip(1).collect();
+        assert_eq!(next.len(), 6, "{err}");
+        assert!(next[0].starts_with("next: ") && next[0].contains("  soon-"), "{err}");
+        assert!(
+            next[1].contains("01-01T00:00:00Z  y1-") && next[4].contains("  y4-"),
+            "{err}"
+        );
+        assert_eq!(next[5], "next: and 2 later");
+        let name = out.split('\t').nth(2).unwrap();
+        let job = json(&world, &["schedule", "show", name]).await["definition"]["job"].clone();
+        assert_eq!((&job["timeout"], &job["retry"]["attempts"]), (&"3h".into(), &1.into()));
     });
 }
 

@@ -67,6 +67,14 @@ impl<'a> LineReader<'a> {
             ));
         }
         if let Some((name, value)) = setting(text) {
+            let Some(value) = unquote(value) else {
+                let reason = format!(
+                    "the value of {} does not end with the quote that it begins with",
+                    clip(name)
+                );
+                let hint = "cron takes such a line for no setting: end it with its quote, without a comment behind it";
+                return Err(Unsupported::new("crontab_quotes", reason, hint));
+            };
             return Ok(Line::Setting { name, value });
         }
         LineReader { rest: text }.job(kind).map(Line::Job)
@@ -136,23 +144,23 @@ pub(super) fn clip(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// `NAME=value`, `NAME = "value"`, `"NAME" = value`.
+/// `NAME=value`, `NAME = "value"`, `"NAME" = value`; the value with its quotes.
 fn setting(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split_once('=')?;
-    let name = unquote(name.trim_matches(BLANKS));
+    let name = unquote(name.trim_matches(BLANKS))?;
     let first = |c: char| c.is_ascii_alphabetic() || c == '_';
     let valid = name.starts_with(first) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    valid.then(|| (name, unquote(value.trim_matches(BLANKS))))
+    valid.then(|| (name, value.trim_matches(BLANKS)))
 }
 
-fn unquote(text: &str) -> &str {
+/// What stands in quotes, or bare; a quote that begins a text ends it where it comes again, and nothing follows.
+fn unquote(text: &str) -> Option<&str> {
     for quote in ['"', '\''] {
-        let inner = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
-        if let Some(inner) = inner {
-            return inner;
+        if let Some(rest) = text.strip_prefix(quote) {
+            return rest.strip_suffix(quote).filter(|inner| !inner.contains(quote));
         }
     }
-    text
+    Some(text)
 }
 
 /// Command and input: the first bare `%` ends the command, later ones end lines of its input, `\%` is

@@ -165,6 +165,9 @@ fn system_lines_name_a_user_and_user_lines_do_not() {
 fn what_has_no_place_here_is_reported_with_reason_and_hint() {
     let cases = [
         ("@reboot /bin/x", "crontab_macro"),
+        ("FOO=\"a b\" # c", "crontab_quotes"),
+        ("FOO='a", "crontab_quotes"),
+        ("FOO = \"a\"b\"", "crontab_quotes"),
         ("@60 /bin/x", "crontab_macro"),
         ("@every 5m /bin/x", "crontab_macro"),
         ("@ /bin/x", "cron_macro_unknown"),
