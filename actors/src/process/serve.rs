@@ -259,6 +259,8 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
         signals.next().await;
     }
     crate::net::rt::spawn_local(signals.end_on_next());
+    // Who is told so finds it so.
+    node.gateway.set_draining();
     tracing::info!("draining");
     if let Some(manager) = &manager {
         manager.stopping();

@@ -438,3 +438,24 @@ fn a_body_that_nobody_would_read_is_refused() {
         );
     });
 }
+
+#[test]
+fn a_refused_request_leaves_its_key_free() {
+    run(async {
+        let world = World::new().await;
+        let key = [("idempotency-key", "k")];
+        for wrong in [
+            r#""priority":12"#,
+            r#""no":1"#,
+            r#""at":"2026-13-01T00:00:00Z""#,
+            r#""queue":"a b""#,
+        ] {
+            let body = format!(r#"{{"target":{{"type":"handler","name":"noop"}},{wrong}}}"#);
+            let reply = world.send("POST", "/v1/jobs", &key, Some(body.as_bytes())).await;
+            assert_eq!(reply.status, 400, "{wrong}: {:?}", reply.body);
+        }
+        let good = r#"{"target":{"type":"handler","name":"noop"}}"#;
+        let reply = world.send("POST", "/v1/jobs", &key, Some(good.as_bytes())).await;
+        assert_eq!(reply.status, 201, "nothing of them was kept: {:?}", reply.body);
+    });
+}

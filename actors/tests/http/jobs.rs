@@ -309,9 +309,15 @@ fn a_cancel_says_honestly_how_far_it_went() {
             (Some("running"), Some(1))
         );
         let shown = world.get(&format!("/v1/jobs/{running}")).await.json();
-        assert!(
-            shown["cancel_requested_at"].is_string() || shown["state"] == "cancelled",
-            "{shown}"
+        assert!(shown["cancel_requested_at"].is_string(), "{shown}");
+        let ended = world.wait(&running).await;
+        assert_eq!(ended["state"], "cancelled", "{ended}");
+        let attempts = world.get(&format!("/v1/jobs/{running}/attempts")).await.json();
+        assert_eq!(attempts["items"][0]["result"], "cancelled", "{attempts}");
+        let answer = cancel(&running).await;
+        assert_eq!(
+            (&answer["result"], &answer["state"]),
+            (&json!("finished"), &json!("cancelled"))
         );
     });
 }

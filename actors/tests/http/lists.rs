@@ -98,6 +98,64 @@ fn jobs_of_a_schedule_are_found_by_its_name() {
     });
 }
 
+/// Items of all pages of one each, each of which must be there again in the page of all.
+async fn walked_one_by_one(world: &World, path: &str) -> usize {
+    let whole = world.get(&format!("{path}limit=1000")).await.json();
+    let (mut items, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = world.get(&format!("{path}limit=1{cursor}")).await.json();
+        let page_items = page["items"].as_array().unwrap();
+        assert!(page_items.len() <= 1, "{page}");
+        items.extend(page_items.clone());
+        match page.get("next").and_then(Value::as_str) {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(json!(items), whole["items"], "{path}");
+    items.len()
+}
+
+#[test]
+fn lists_by_pages_of_one_are_the_whole_list() {
+    run(async {
+        let world = World::new().await;
+        let of = |handler: &str, more: &str| {
+            format!(r#"{{"target":{{"type":"handler","name":"{handler}"}},"retry":{{"attempts":1}}{more}}}"#)
+        };
+        for _ in 0..3 {
+            let dead = world.make(&of("fail", "")).await;
+            assert_eq!(world.wait(&dead).await["state"], "dead");
+            let unsure = world.make(&of("fail", r#","delivery":"at-most-once""#)).await;
+            until_state(&world, &unsure, "uncertain").await;
+        }
+        for n in 0..3 {
+            let body = json!({ "name": format!("s{n}"), "every": "1h", "job": { "target": { "type": "handler", "name": "noop" } } });
+            assert_eq!(world.post("/v1/schedules", &body.to_string()).await.status, 201);
+        }
+        for (how, count) in [("pause", 3), ("resume", 3)] {
+            for n in 0..count {
+                world
+                    .send("POST", &format!("/v1/schedules/s{n}/{how}"), &[], None)
+                    .await;
+            }
+        }
+        for (path, count) in [
+            ("/v1/jobs?", 6),
+            ("/v1/dead?", 3),
+            ("/v1/uncertain?", 3),
+            ("/v1/schedules?", 3),
+            ("/v1/schedules/s1/edits?", 3),
+        ] {
+            assert_eq!(walked_one_by_one(&world, path).await, count, "{path}");
+        }
+    });
+}
+
+async fn until_state(world: &World, id: &str, state: &str) {
+    while world.get(&format!("/v1/jobs/{id}")).await.json()["state"] != state {}
+}
+
 #[test]
 fn every_list_has_a_cursor_and_a_limit_of_a_thousand() {
     run(async {
