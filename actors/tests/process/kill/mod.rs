@@ -61,7 +61,8 @@ fn a_server_that_is_killed_again_and_again_loses_nothing_and_repeats_nothing() {
     );
 }
 
-/// All lines once, none of which may have a fault (of what a planted fault breaks, loss is what shows it); gives the kills, and those with work in flight.
+/// All lines once, none of which may have a fault (of what a planted fault breaks, loss is what shows it);
+/// gives the kills, and those with work in flight.
 fn run_round(seed: u64, cycles: u64) -> (u64, u64) {
     let line = |n| std::thread::spawn(move || run_line(seed + n, cycles.div_ceil(LINES)));
     let lines: Vec<_> = (0..LINES).map(line).collect();
