@@ -3,6 +3,7 @@
 //! Owns: their lives. No fire depends on it, so nothing that befalls it excuses one. Must never: do anything that
 //! production's worker-only process does not. Next: `second.rs`, `store_node.rs`.
 
+use super::life::Life;
 use super::server::targets;
 use super::{World, store_node};
 use crate::own;
@@ -14,7 +15,6 @@ use fencepost::targets::TargetRunner;
 use fencepost_core::name::Name;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What their names begin with, as attempts name them.
 pub const NAME: &str = "worker";
@@ -26,7 +26,7 @@ pub struct FarWorker {
     /// Its machine.
     pub node: SimNode,
     /// Which life; even while it is down.
-    life: Arc<AtomicU64>,
+    life: Life,
 }
 
 impl FarWorker {
@@ -43,7 +43,7 @@ impl FarWorker {
             FarWorker {
                 world: world.clone(),
                 node: world.sim.new_node(&name, Ipv4Addr::new(10, 0, 0, last)),
-                life: Arc::default(),
+                life: Life::default(),
             }
         };
         (0..world.options.far_workers).map(machine).collect()
@@ -51,23 +51,19 @@ impl FarWorker {
 
     /// Whether its process runs.
     pub fn is_up(&self) -> bool {
-        self.life.load(Ordering::SeqCst) % 2 == 1
+        self.life.is_on()
     }
 
     /// Ends its process.
     pub fn down(&self) {
-        if self.is_up() {
-            self.life.fetch_add(1, Ordering::SeqCst);
+        if self.life.end() {
             self.node.kill();
         }
     }
 
     /// Starts its process.
     pub fn up(&self) {
-        if self.is_up() {
-            return;
-        }
-        let life = self.life.fetch_add(1, Ordering::SeqCst) + 1;
+        let Some(life) = self.life.begin() else { return };
         self.node.restart();
         let worker = self.clone();
         self.node.run(move || worker.run(life));
@@ -103,7 +99,7 @@ impl FarWorker {
     /// It ends itself, and is started again.
     fn end(&self, life: u64, why: &str) {
         self.world.sim.record(self.node.name(), "ends", why);
-        if self.life.load(Ordering::SeqCst) != life {
+        if self.life.number() != life {
             return;
         }
         self.down();

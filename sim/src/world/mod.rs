@@ -13,6 +13,7 @@ pub mod far_worker;
 pub mod faults;
 pub mod hands;
 pub mod http;
+mod life;
 pub mod links;
 pub mod looks;
 pub mod machine;

@@ -4,11 +4,10 @@
 //! product's own worker. Next: `remote_work.rs` (what a process does), `far_worker.rs` (the product's).
 
 use super::World;
+use super::life::Life;
 use super::remote_work::Process;
 use crate::runtime::SimNode;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where their addresses begin.
 const FIRST: u64 = 60;
@@ -20,7 +19,7 @@ pub struct Remote {
     /// Its machine.
     pub node: SimNode,
     /// Which life; even while it is down.
-    life: Arc<AtomicU64>,
+    life: Life,
 }
 
 impl Remote {
@@ -32,7 +31,7 @@ impl Remote {
             Remote {
                 world: world.clone(),
                 node: world.sim.new_node(&name, Ipv4Addr::new(10, 0, 0, last)),
-                life: Arc::default(),
+                life: Life::default(),
             }
         };
         (0..world.options.remotes).map(machine).collect()
@@ -40,23 +39,19 @@ impl Remote {
 
     /// Whether its process runs.
     pub fn is_up(&self) -> bool {
-        self.life.load(Ordering::SeqCst) % 2 == 1
+        self.life.is_on()
     }
 
     /// Ends its process: what it had is not given back, and nobody hears of its end.
     pub fn down(&self) {
-        if self.is_up() {
-            self.life.fetch_add(1, Ordering::SeqCst);
+        if self.life.end() {
             self.node.kill();
         }
     }
 
     /// Starts its process, which has a name of its own.
     pub fn up(&self) {
-        if self.is_up() {
-            return;
-        }
-        let life = self.life.fetch_add(1, Ordering::SeqCst) + 1;
+        let Some(life) = self.life.begin() else { return };
         self.node.restart();
         let (world, node) = (self.world.clone(), self.node.clone());
         self.node.run(move || async move {

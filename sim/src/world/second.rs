@@ -3,13 +3,13 @@
 //! Owns: their lives. Must never: do anything that production's node without a store does not. Next: `server.rs`,
 //! `store_node.rs`.
 
+use super::life::Life;
 use super::server::Server;
 use super::{World, store_node};
 use crate::runtime::SimNode;
 use fencepost::node::join_node;
 use fencepost_core::name::Name;
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Its machine.
@@ -20,7 +20,7 @@ pub struct Second {
     /// Its machine.
     pub node: SimNode,
     /// Which life; even while it is down.
-    life: Arc<AtomicU64>,
+    life: Life,
     /// Disturbances that its next readiness ends.
     absent: Arc<Mutex<Vec<usize>>>,
 }
@@ -41,7 +41,7 @@ impl Second {
                 world: world.clone(),
                 server: server.clone(),
                 node: world.sim.new_node(name, *ip),
-                life: Arc::default(),
+                life: Life::default(),
                 absent: Arc::default(),
             })
             .collect()
@@ -49,18 +49,17 @@ impl Second {
 
     /// Which life it is in.
     pub fn life(&self) -> u64 {
-        self.life.load(Ordering::SeqCst)
+        self.life.number()
     }
 
     /// Whether its process runs.
     pub fn is_up(&self) -> bool {
-        self.life.load(Ordering::SeqCst) % 2 == 1
+        self.life.is_on()
     }
 
     /// Ends its process.
     pub fn down(&self) {
-        if self.is_up() {
-            self.life.fetch_add(1, Ordering::SeqCst);
+        if self.life.end() {
             let absence = self.world.history.disturb("second-down", self.world.sim.now());
             self.absent.lock().unwrap_or_else(PoisonError::into_inner).push(absence);
             self.node.kill();
@@ -70,10 +69,7 @@ impl Second {
 
     /// Starts its process.
     pub fn up(&self) {
-        if self.is_up() {
-            return;
-        }
-        let life = self.life.fetch_add(1, Ordering::SeqCst) + 1;
+        let Some(life) = self.life.begin() else { return };
         self.node.restart();
         let second = self.clone();
         self.node.run(move || second.run(life));
@@ -111,7 +107,7 @@ impl Second {
     /// It ends itself, and is started again.
     fn end(&self, life: u64, why: &str) {
         self.world.sim.record(self.node.name(), "ends", why);
-        if self.life.load(Ordering::SeqCst) != life {
+        if self.life.number() != life {
             return;
         }
         self.down();

@@ -3,6 +3,7 @@
 //! Owns: one life after another over one store. Must never: do anything that production's `serve`
 //! does not. Next: `store.rs`, `faults.rs`.
 
+use super::life::Life;
 use super::store::WatchedStore;
 use super::store_node::{self, StoreNode};
 use super::{API_PORT, API_TOKEN, SERVER_IP, World};
@@ -24,7 +25,6 @@ use fencepost_history::seen::Moment;
 use fencepost_storage::model::Crash;
 use fencepost_storage::store::Store;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Said in place of a life: the store on its own machine has broken.
@@ -41,7 +41,7 @@ pub struct Server {
     /// The store's own machine, where it has one.
     pub apart: Option<StoreNode>,
     /// Which life; even while it is down.
-    life: Arc<AtomicU64>,
+    life: Life,
     tell_ended: tokio::sync::mpsc::UnboundedSender<u64>,
 }
 
@@ -65,7 +65,7 @@ impl Server {
             node,
             store,
             apart,
-            life: Arc::default(),
+            life: Life::default(),
             tell_ended,
         };
         (server, ended)
@@ -73,20 +73,19 @@ impl Server {
 
     /// The current life; odd while its process runs.
     pub fn life(&self) -> u64 {
-        self.life.load(Ordering::SeqCst)
+        self.life.number()
     }
 
     /// Whether its process runs.
     pub fn is_up(&self) -> bool {
-        self.life() % 2 == 1
+        self.life.is_on()
     }
 
     /// Ends its process. What the disk keeps is `how`'s.
     pub fn down(&self, how: Crash) {
-        if !self.is_up() {
+        if !self.life.end() {
             return;
         }
-        self.life.fetch_add(1, Ordering::SeqCst);
         self.world.history.disturb("down", self.world.sim.now());
         self.node.kill();
         match self.apart {
@@ -111,10 +110,7 @@ impl Server {
 
     /// Starts its process.
     pub fn up(&self) {
-        if self.is_up() {
-            return;
-        }
-        let life = self.life.fetch_add(1, Ordering::SeqCst) + 1;
+        let Some(life) = self.life.begin() else { return };
         self.node.restart();
         let server = self.clone();
         self.node.run(move || server.run(life));

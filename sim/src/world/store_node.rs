@@ -3,6 +3,7 @@
 //! Owns: its lives over one disk. Must never: do anything that production's store role does not. Next:
 //! `server.rs` (the node that calls it), `faults.rs`.
 
+use super::life::Life;
 use super::store::WatchedStore;
 use super::{STORE_IP, STORE_PORT, World};
 use crate::runtime::{SharedStream, SimNode, Stream};
@@ -25,7 +26,6 @@ use fencepost_storage::remote::RemoteStore;
 use fencepost_storage::store::Store;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Number of the cell that a new cell in the store gets.
@@ -38,7 +38,7 @@ pub struct StoreNode {
     /// Its machine.
     pub node: SimNode,
     /// Which life; even while it is down.
-    life: Arc<AtomicU64>,
+    life: Life,
 }
 
 impl StoreNode {
@@ -47,21 +47,20 @@ impl StoreNode {
         StoreNode {
             world: world.clone(),
             node: world.sim.new_node("store", STORE_IP),
-            life: Arc::default(),
+            life: Life::default(),
         }
     }
 
     /// Whether its process runs.
     pub fn is_up(&self) -> bool {
-        self.life.load(Ordering::SeqCst) % 2 == 1
+        self.life.is_on()
     }
 
     /// Ends its process. What the disk keeps is `how`'s.
     pub fn down(&self, store: &WatchedStore, how: Crash) {
-        if !self.is_up() {
+        if !self.life.end() {
             return;
         }
-        self.life.fetch_add(1, Ordering::SeqCst);
         self.world.history.disturb("store-down", self.world.sim.now());
         store.forget_time();
         self.node.kill();
@@ -70,10 +69,7 @@ impl StoreNode {
 
     /// Starts its process.
     pub fn up(&self, store: &WatchedStore) {
-        if self.is_up() {
-            return;
-        }
-        let life = self.life.fetch_add(1, Ordering::SeqCst) + 1;
+        let Some(life) = self.life.begin() else { return };
         self.node.restart();
         let (world, node, store) = (self.world.clone(), self.node.clone(), store.clone());
         self.node.run(move || async move {
@@ -92,7 +88,7 @@ impl StoreNode {
         self.world.sim.spawn(async move {
             // Nodes find it again within their longest pause, and shards ask again.
             this.world.sim.sleep(4_000_000).await;
-            if this.life.load(Ordering::SeqCst) == life {
+            if this.life.number() == life {
                 this.world.history.calm("store-down", this.world.sim.now());
             }
         });
