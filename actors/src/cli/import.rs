@@ -4,7 +4,7 @@
 //! Next: `import_stored.rs` (a schedule that is there), `fencepost_core::crontab` (reads the lines), the guide
 //! `docs/guides/import-crontab.md`.
 
-use super::client::{Call, Client, ServerArgs, segment};
+use super::client::{Call, Client, ServerArgs, parse_span, segment};
 use super::failure::Failure;
 use super::import_stored::{Difference, differences, text_of};
 use super::job_args::{Body, put_field, put_given, read_file, to_bytes};
@@ -19,6 +19,7 @@ use clap::{Args, Subcommand};
 use fencepost_core::cron::{CronPlan, HashSeed};
 use fencepost_core::crontab::{Crontab, CrontabKind, LineOutcome, Proposal};
 use fencepost_core::duration;
+use fencepost_core::limits::{ATTEMPT_COUNT_MAX, ATTEMPT_TIMEOUT_MS_MAX};
 use fencepost_core::schedule::{GapPolicy, OverlapPolicy};
 use fencepost_core::time::{Span, StoreTime};
 use fencepost_core::zone::Zone;
@@ -26,6 +27,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Bring schedules from elsewhere.
 #[derive(Debug, Subcommand)]
@@ -53,15 +55,24 @@ pub struct CrontabArgs {
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
     /// Attempts in all of what a line runs; 5 by default, while cron makes one.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(ATTEMPT_COUNT_MAX)))]
     attempts: Option<u32>,
-    /// Limit of one attempt; cron knows none.
-    #[arg(long = "attempt-timeout", value_name = "TIME", default_value = "1d")]
+    /// Limit of one attempt, up to 7d; cron knows none.
+    #[arg(long = "attempt-timeout", value_name = "TIME", default_value = "1d", value_parser = parse_timeout)]
     attempt_timeout: String,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
     server: ServerArgs,
+}
+
+/// Bounded as the server bounds it, so that a dry run refuses it, too.
+fn parse_timeout(text: &str) -> Result<String, String> {
+    let most = Duration::from_millis(ATTEMPT_TIMEOUT_MS_MAX);
+    match parse_span(text)? {
+        span if span.is_zero() || span > most => Err("use more than nothing, and at most 7d".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// What became of one line.

@@ -262,6 +262,7 @@ mod tests {
         let wanted = wanted.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(shown.lines().map(pair).collect::<Vec<_>>(), wanted);
     }
+
     #[test]
     fn an_answer_that_is_nested_without_end_is_shown_as_it_came() {
         let levels = 100_000;

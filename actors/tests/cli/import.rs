@@ -87,3 +87,26 @@ fn an_interval_of_go_says_what_to_do_instead() {
         "{note}"
     );
 }
+
+#[test]
+fn limits_of_what_lines_run_are_checked_in_a_dry_run_too() {
+    for wrong in [
+        ["--attempts", "0"],
+        ["--attempts", "1001"],
+        ["--attempt-timeout", "0s"],
+        ["--attempt-timeout", "8d"],
+        ["--attempt-timeout", "1y"],
+    ] {
+        let (code, items, err) = dry_run("0 4 * * * /usr/bin/true\n", &wrong);
+        assert_eq!((code, items.len()), (2, 0), "{wrong:?}: {err}");
+        assert!(err.contains(wrong[0]), "{err}");
+    }
+    assert_eq!(
+        dry_run(
+            "0 4 * * * /usr/bin/true\n",
+            &["--attempts", "1000", "--attempt-timeout", "7d"]
+        )
+        .0,
+        0
+    );
+}
