@@ -19,6 +19,8 @@ pub mod conformance;
 pub mod desk;
 pub mod gateway;
 pub mod guard;
+#[cfg(not(madsim))]
+mod kept_file;
 pub mod mesh;
 pub mod net;
 pub mod node;

@@ -72,12 +72,13 @@ pub use file::{Kept, read_kept, read_or_make, read_or_make_token, read_token};
 #[cfg(not(madsim))]
 mod file {
     use super::{TOKEN_FILE, token_text};
+    use crate::kept_file;
     use crate::problem::plain;
     use fencepost_core::limits::{SECRET_BYTES_MIN, TOKEN_FILE_BYTES_MAX};
     use fencepost_core::refusal::{Refusal, RefusalKind};
-    use std::fs::{File, FileType, OpenOptions};
-    use std::io::{ErrorKind, Read, Write};
-    use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+    use std::fs::{File, FileType};
+    use std::io::{ErrorKind, Read};
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
     use std::path::Path;
 
     /// What is kept in a file of its own that only its owner reads.
@@ -216,25 +217,16 @@ mod file {
     /// As `read_token`, or the file cannot be made.
     pub fn read_or_make(kept: &Kept, path: &Path, chance: [u128; 2]) -> Result<String, Refusal> {
         let (what, shown) = (kept.what, path.display());
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let mut file = match made {
-            Ok(file) => file,
+        let token = token_text(chance);
+        match kept_file::make(path, format!("{token}\n").as_bytes(), 0o600) {
+            Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return read_kept(kept, path),
             Err(error) => {
                 let detail = format!("The {what} file {shown} cannot be made: {}.", plain(&error));
-                return Err(kept.refuse(UNWRITABLE, detail, "Check the rights of the data folder."));
+                let hint = "Check the rights of the data folder and the disk, then start again.";
+                return Err(kept.refuse(UNWRITABLE, detail, hint));
             }
-        };
-        let token = token_text(chance);
-        let written = file
-            .write_all(format!("{token}\n").as_bytes())
-            .and_then(|()| file.sync_all());
-        written.map_err(|error| {
-            // An empty one would be refused by every start from now on.
-            let _ = std::fs::remove_file(path);
-            let detail = format!("The {what} file {shown} cannot be written: {}.", plain(&error));
-            kept.refuse(UNWRITABLE, detail, "Check the disk, then start again.")
-        })?;
+        }
         Ok(token)
     }
 }

@@ -8,6 +8,7 @@ use super::output::{Format, OutputArgs, put};
 use crate::api::text::instant;
 use crate::chance::{SystemChance, draw_u64};
 use crate::clock::{Clock as _, SystemClock};
+use crate::kept_file;
 use crate::mesh::Roles;
 use crate::mesh::identity::{Identity, parse_cell};
 use crate::mesh::tls::TlsFiles;
@@ -20,9 +21,9 @@ use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::time::StoreTime;
 use serde_json::json;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -260,26 +261,12 @@ impl OutArgs {
         Ok(())
     }
 
-    /// A file that is written over changes at one instant: a node may be reading it.
     fn write_one(&self, path: &Path, text: &str, is_key: bool) -> io::Result<()> {
         let mode = if is_key { 0o600 } else { 0o644 };
-        if !self.force {
-            return fill(
-                OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?,
-                text,
-            );
+        match self.force {
+            true => kept_file::replace(path, text.as_bytes(), mode),
+            false => kept_file::make(path, text.as_bytes(), mode),
         }
-        let beside = path.with_extension("pem.new");
-        let _ = fs::remove_file(&beside);
-        fill(
-            OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(mode)
-                .open(&beside)?,
-            text,
-        )?;
-        fs::rename(&beside, path)
     }
 
     fn tell(&self, out: &mut dyn Write, names: &[&str], what: &str) -> Result<(), Failure> {
@@ -292,11 +279,6 @@ impl OutArgs {
             Format::Json | Format::Jsonl => put(out, &json!({"made": what, "files": files}).to_string()),
         }
     }
-}
-
-fn fill(mut file: File, text: &str) -> io::Result<()> {
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }
 
 fn exists(path: &Path) -> Failure {

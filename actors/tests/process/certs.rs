@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -84,6 +85,27 @@ fn keys_are_for_their_owner_and_nothing_is_written_over_unasked() {
     assert_eq!(now["cell"], shown(&own.join("ca.pem"))["cell"]);
     let key = own.join("node-key.pem");
     assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// Killed by its limit at the first byte of a file that it has just made.
+#[test]
+fn a_kill_between_making_a_file_and_writing_it_leaves_none_of_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("ca").display().to_string();
+    let killed = Command::new("sh")
+        .args(["-c", "ulimit -c 0; ulimit -f 0; exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_fencepost"))
+        .args(["certs", "ca", "--out", &out])
+        .output()
+        .unwrap();
+    assert!(killed.status.signal().is_some(), "{killed:?}");
+    assert!(folder.path().join("ca").is_dir(), "it came that far");
+    made(&["ca", "--out", &out]);
+    let left: Vec<_> = std::fs::read_dir(&out)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "nothing is left of the first try: {left:?}");
 }
 
 #[test]

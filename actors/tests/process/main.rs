@@ -19,6 +19,7 @@ mod closed_shard;
 mod cluster;
 mod dev;
 mod drain;
+mod folder_gone;
 mod full_disk;
 #[cfg(feature = "test-switches")]
 mod half_restored;

@@ -304,9 +304,14 @@ impl Server {
 
     /// Waits for its end: the exit code, or nothing where a signal ended it.
     pub fn exit_code(&mut self) -> Option<i32> {
+        self.end().code()
+    }
+
+    /// Waits for its end, whatever ended it.
+    pub fn end(&mut self) -> ExitStatus {
         let what = format!("the end of process {}", self.pid());
         let status = until(&what, || self.child.try_wait().unwrap());
         self.ended = Some(status);
-        status.code()
+        status
     }
 }

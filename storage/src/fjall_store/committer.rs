@@ -114,6 +114,10 @@ impl Committer {
             .queue
             .take(&mut waiting, last, || not_before.since(time.mono()).to_std())
         {
+            if waiting.is_empty() {
+                self.look_while_idle();
+                continue;
+            }
             let began = time.mono();
             last = waiting.len();
             let mut items = waiting.drain(..).peekable();
@@ -136,6 +140,13 @@ impl Committer {
         let _ = self.sync_journal();
     }
 
+    /// Nobody writes; what is read or said again is of the same folder.
+    fn look_while_idle(&self) {
+        if let Err(why) = self.presence.look() {
+            self.queue.break_down(&why);
+        }
+    }
+
     fn commit_group(&mut self, items: Vec<Item>) {
         if let Some(why) = self.queue.broken() {
             return items.into_iter().for_each(|item| item.refuse(&why));
@@ -145,7 +156,10 @@ impl Committer {
             return self.break_down(gathered.answers, &why);
         }
         if gathered.is_empty() {
-            return self.pass_on(gathered.answers);
+            return match self.presence.look() {
+                Ok(()) => self.pass_on(gathered.answers),
+                Err(why) => self.break_down(gathered.answers, &why),
+            };
         }
         if let Err(why) = gathered.level().map_or(Ok(()), |level| self.raise_format(level)) {
             return self.break_down(gathered.answers, &why);

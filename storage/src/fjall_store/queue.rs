@@ -5,7 +5,7 @@
 
 use crate::batch::RawWrite;
 use crate::store::{Commit, Committed, Open, OpenError, Opened, StoreError};
-use fencepost_core::limits::GROUP_ENOUGH_BYTES;
+use fencepost_core::limits::{GROUP_ENOUGH_BYTES, IDLE_LOOK_MS};
 use fencepost_core::row::ScopeRow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -119,9 +119,10 @@ impl Queue {
         }
     }
 
-    /// Waits for items and takes all that wait; false when the store is closed and nothing waits. While
-    /// there is little, more may come for as long as `patience` says, or until as many wait as the last
-    /// group had: then its callers are back, or others have taken their place.
+    /// Waits for items and takes all that wait; false when the store is closed and nothing waits. It takes none once
+    /// nobody came for so long that it is time to look after the folder. While there is little, more may come for as
+    /// long as `patience` says, or until as many wait as the last group had: then its callers are back, or others have
+    /// taken their place.
     pub(super) fn take(&self, into: &mut Vec<Item>, last: usize, patience: impl FnOnce() -> Duration) -> bool {
         let mut state = self.lock();
         while state.items.is_empty() {
@@ -129,7 +130,14 @@ impl Queue {
                 return false;
             }
             state.idle = true;
-            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let (back, waited) = self
+                .filled
+                .wait_timeout(state, Duration::from_millis(IDLE_LOOK_MS))
+                .unwrap_or_else(PoisonError::into_inner);
+            state = back;
+            if waited.timed_out() && state.items.is_empty() {
+                return true;
+            }
         }
         state.idle = false;
         let bytes = state.items.iter().map(Item::bytes).sum::<usize>();

@@ -8,6 +8,8 @@ pub const ROW_BYTES_MAX: usize = 2 << 20;
 pub const DISK_RESERVE_BYTES: u64 = 16 << 20;
 /// Bytes of rows in one journal write, soft: what waits beyond goes into the next.
 pub const GROUP_BYTES_MAX: usize = 16 << 20;
+/// How long nobody may have written before the store looks by itself whether its folder is there.
+pub const IDLE_LOOK_MS: u64 = 1_000;
 /// Bytes of waiting rows from which a group is written at once, without waiting for more callers.
 pub const GROUP_ENOUGH_BYTES: usize = 64 << 10;
 /// Microseconds between the beginnings of two small groups: callers that the first one answered come back

@@ -111,6 +111,38 @@ async fn a_broken_store_acknowledges_nothing_and_reports_once() {
     assert_eq!(instant(&store, 9).await, None);
 }
 
+#[tokio::test]
+async fn an_idle_store_reports_by_itself_that_its_folder_is_gone() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    let (tell, told) = std::sync::mpsc::channel();
+    let options = options().on_broken(move |why| tell.send(why.to_owned()).unwrap());
+    let store = FjallStore::start(&folder, options).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let why = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    assert!(why.starts_with("LOCK in the folder"), "{why}");
+    assert!(matches!(store.now(SCOPE).await, Err(StoreError::Broken(_))));
+    assert!(matches!(store.get(vec![vec![1]]).await, Err(StoreError::Broken(_))));
+}
+
+#[tokio::test]
+async fn what_was_durable_before_is_not_said_again_of_a_folder_that_is_gone() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("store");
+    filled(&folder, 1).await;
+    let store = started(&folder);
+    let epoch = open(&store, 1).await;
+    let request = commit(epoch, 1, &[letter(1, 1)], true);
+    assert!(matches!(store.commit(request.clone()).await, Committed::Committed(_)));
+    assert!(matches!(store.commit(request.clone()).await, Committed::Already(_)));
+    std::fs::remove_dir_all(&folder).unwrap();
+    let answer = store.commit(request).await;
+    assert!(
+        matches!(answer, Committed::Unknown(_) | Committed::Unavailable(_)),
+        "{answer:?}"
+    );
+}
+
 /// What became of the next commit after this was done to the folder of a running store: its answer, and the reports.
 async fn commit_after(harm: impl FnOnce(&Path), size: usize) -> (Committed, Vec<String>) {
     let temp = tempfile::tempdir().unwrap();
