@@ -6,12 +6,12 @@
 use super::answer::AnswerArgs;
 use super::client::{Call, Client, ServerArgs, segment};
 use super::failure::Failure;
-use super::job_args::{Body, read_body, to_bytes};
+use super::job_args::{Body, to_bytes};
 use super::output::{Column, Format, OutputArgs, cell, one_line, put, show_list, show_one};
 use super::pages::collect;
 use super::preview::PreviewArgs;
 use super::schedule_args::ScheduleArgs;
-use super::schedule_edit::{EditArgs, as_definition, edit};
+use super::schedule_edit::{EditArgs, edit, read_definition};
 use super::when::Times;
 use crate::api::text::parse_instant;
 use crate::problem::Exit;
@@ -269,7 +269,7 @@ pub fn rule_times(tz: &Option<String>) -> Result<Times, Failure> {
 async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
     let client = Client::new(&args.server)?;
     let mut body = match &args.file {
-        Some(path) => as_definition(read_body(path)?, &args.name)?.0,
+        Some(path) => read_definition(path, &args.name)?.0,
         None => Body::new(),
     };
     args.schedule.put_into(&mut body)?;

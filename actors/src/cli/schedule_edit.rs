@@ -17,7 +17,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const DUE_UNLESS_GONE_PAST: &str = "that instant has passed: it is due at once, unless the schedule had gone past it \
                                     before, and judged by the misfire policy";
@@ -96,7 +96,7 @@ pub async fn edit(args: &EditArgs, out: &mut dyn Write) -> Result<Exit, Failure>
     let before: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
     let mut found: Body = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
     let (mut body, read_at) = match (&args.file, found.remove("definition")) {
-        (Some(file), _) => as_definition(read_body(file)?, &args.name)?,
+        (Some(file), _) => read_definition(file, &args.name)?,
         (None, Some(raw)) => (read_raw(&raw)?, None),
         (None, None) => return Err(Failure::unreadable(&"it holds no definition")),
     };
@@ -139,23 +139,32 @@ fn read_raw<T: DeserializeOwned>(raw: &RawValue) -> Result<T, Failure> {
 }
 
 /// A definition from a file, and the version at which it was read: a whole schedule, as it is shown, holds both.
-/// The version of another schedule says nothing.
+/// The version of another schedule says nothing; the name of this one may stand there, as in the file that made it.
 ///
 /// # Errors
-/// What is in the file is no definition.
-pub fn as_definition(mut file: Body, name: &str) -> Result<(Body, Option<u64>), Failure> {
-    let Some(definition) = file.remove("definition") else {
-        return Ok((file, None));
+/// The file cannot be read, or what is in it is no definition.
+pub fn read_definition(path: &Path, name: &str) -> Result<(Body, Option<u64>), Failure> {
+    let mut file = read_body(path)?;
+    let malformed = |what: &str| {
+        let detail = format!("The {what} in the file {} is none.", path.display());
+        let hint = "Give what 'fencepost schedule show NAME -o json' prints, or only the definition in it.";
+        Failure::new(Exit::Invalid, "file_malformed", detail, hint).at(what)
     };
     let is_own = file
         .get("name")
-        .is_some_and(|raw| read_raw::<String>(raw).is_ok_and(|shown| shown == name));
-    let version = file
-        .get("version")
-        .filter(|_| is_own)
-        .map(|raw| read_raw(raw))
-        .transpose()?;
-    Ok((read_raw(&definition)?, version))
+        .is_some_and(|raw| serde_json::from_str::<String>(raw.get()).is_ok_and(|shown| shown == name));
+    let Some(definition) = file.remove("definition") else {
+        if is_own {
+            file.remove("name");
+        }
+        return Ok((file, None));
+    };
+    let definition = serde_json::from_str(definition.get()).map_err(|_| malformed("definition"))?;
+    let version = match file.get("version").filter(|_| is_own) {
+        Some(raw) => Some(serde_json::from_str(raw.get()).map_err(|_| malformed("version"))?),
+        None => None,
+    };
+    Ok((definition, version))
 }
 
 /// Takes a field out. One that is not there is refused, so that a misspelt one is found.
@@ -165,7 +174,7 @@ fn unset(body: &mut Body, field: &str, whole: &str) -> Result<(), Failure> {
         Failure::new(
             Exit::Invalid,
             "unset_absent",
-            format!("The definition has no field {}.", one_line(whole)),
+            format!("The definition has no field '{}'.", one_line(whole)),
             format!("Beside it there are: {}.", names.join(", ")),
         )
         .at("unset")

@@ -331,6 +331,21 @@ fn a_schedule_as_it_is_shown_is_a_definition_of_its_version() {
             2,
             "the version is another schedule's"
         );
+        for (wrong, field) in [
+            (r#"{"definition":5}"#, "definition"),
+            (r#"{"definition":null}"#, "definition"),
+            (r#"{"definition":{},"name":"copy","version":"x"}"#, "version"),
+        ] {
+            std::fs::write(file.path(), wrong).unwrap();
+            let (code, out, err) = fencepost(&world, &edit).await;
+            assert_eq!((code, out.as_str()), (8, ""), "{wrong}: {err}");
+            assert!(err.contains(&format!("[file_malformed, {field}]")), "{err}");
+        }
+        // The file that made it, with its name.
+        let mut made = shown["definition"].clone();
+        made["name"] = json!("copy");
+        std::fs::write(file.path(), made.to_string()).unwrap();
+        assert_eq!(json(&world, &edit).await["version"], 3);
     });
 }
 
