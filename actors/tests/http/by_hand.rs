@@ -1,6 +1,6 @@
 //! The real binary against a running node: what a person does by hand to jobs and schedules that are there.
 
-use crate::commands::{fencepost, json};
+use crate::commands::{fencepost, fired_out, json};
 use crate::{World, run};
 use serde_json::Value;
 
@@ -91,24 +91,7 @@ fn an_uncertain_job_is_settled_with_each_verdict_and_another_is_not() {
 fn a_backfill_takes_its_cap_a_look_first_what_fired_already_and_a_key() {
     run(async {
         let world = World::new().await;
-        let create = [
-            "schedule",
-            "create",
-            "s",
-            "--every",
-            "1ms",
-            "--count",
-            "20",
-            "--handler",
-            "noop",
-        ];
-        assert_eq!(fencepost(&world, &create).await.0, 0);
-        let shown = loop {
-            let shown = json(&world, &["schedule", "show", "s"]).await;
-            if shown["status"] == "finished" {
-                break shown;
-            }
-        };
+        let shown = fired_out(&world, "s", 20).await;
         let text = |key: &str| shown[key].as_str().unwrap().to_owned();
         let (from, to) = (text("history_from"), text("finished_at"));
         let range = ["schedule", "backfill", "s", "--from", &from, "--to", &to];

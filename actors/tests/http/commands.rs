@@ -25,6 +25,25 @@ pub(crate) async fn json(world: &World, words: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap()
 }
 
+/// Makes a schedule of no-ops; the words of its rule have a bar between them.
+pub(crate) async fn make_schedule(world: &World, name: &str, rule: &str) {
+    let create = ["schedule", "create", name, "--handler", "noop"];
+    let words: Vec<&str> = create.into_iter().chain(rule.split('|')).collect();
+    let (code, _, err) = fencepost(world, &words).await;
+    assert_eq!(code, 0, "{err}");
+}
+
+/// A schedule that fired so often, a millisecond apart, and is over.
+pub(crate) async fn fired_out(world: &World, name: &str, count: u32) -> Value {
+    make_schedule(world, name, &format!("--every|1ms|--count|{count}")).await;
+    loop {
+        let shown = json(world, &["schedule", "show", name]).await;
+        if shown["status"] == "finished" {
+            return shown;
+        }
+    }
+}
+
 #[test]
 fn a_job_from_creation_to_its_logs() {
     run(async {

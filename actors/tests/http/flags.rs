@@ -1,6 +1,6 @@
 //! The real binary against a running node: each flag of a creation or an edit arrives where it belongs.
 
-use crate::commands::{fencepost, json};
+use crate::commands::{fencepost, fired_out, json, make_schedule};
 use crate::{World, run};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -212,24 +212,7 @@ fn an_edit_by_hand_says_what_becomes_of_the_planned_fire_and_fates_are_filtered(
             let edits = json(&world, &["schedule", "edits", "s"]).await;
             assert_eq!(edits[version - 1]["pending"], word, "{edits}");
         }
-        let tick = [
-            "schedule",
-            "create",
-            "t",
-            "--every",
-            "1ms",
-            "--count",
-            "3",
-            "--handler",
-            "noop",
-        ];
-        assert_eq!(fencepost(&world, &tick).await.0, 0);
-        let shown = loop {
-            let shown = json(&world, &["schedule", "show", "t"]).await;
-            if shown["status"] == "finished" {
-                break shown;
-            }
-        };
+        let shown = fired_out(&world, "t", 3).await;
         let (from, to) = (
             shown["history_from"].as_str().unwrap(),
             shown["finished_at"].as_str().unwrap(),
@@ -292,18 +275,7 @@ fn an_edit_takes_out_what_it_is_told_to_and_refuses_what_is_not_there() {
 fn a_schedule_as_it_is_shown_is_a_definition_of_its_version() {
     run(async {
         let world = World::new().await;
-        let create = [
-            "schedule",
-            "create",
-            "s",
-            "--cron",
-            "0 9 * * *",
-            "--tz",
-            "Asia/Tokyo",
-            "--handler",
-            "noop",
-        ];
-        assert_eq!(fencepost(&world, &create).await.0, 0);
+        make_schedule(&world, "s", "--cron|0 9 * * *|--tz|Asia/Tokyo").await;
         let shown = json(&world, &["schedule", "show", "s"]).await;
         let file = bytes();
         std::fs::write(file.path(), shown.to_string()).unwrap();
@@ -353,18 +325,7 @@ fn a_schedule_as_it_is_shown_is_a_definition_of_its_version() {
 fn fires_before_and_after_are_shown_in_the_zone_of_the_new_definition() {
     run(async {
         let world = World::new().await;
-        let create = [
-            "schedule",
-            "create",
-            "s",
-            "--cron",
-            "0 9 * * *",
-            "--tz",
-            "Asia/Tokyo",
-            "--handler",
-            "noop",
-        ];
-        assert_eq!(fencepost(&world, &create).await.0, 0);
+        make_schedule(&world, "s", "--cron|0 9 * * *|--tz|Asia/Tokyo").await;
         let edit = ["schedule", "edit", "s", "--exclude", "sun", "--dry-run"];
         let (code, out, err) = fencepost(&world, &edit).await;
         assert_eq!(code, 0, "{err}");

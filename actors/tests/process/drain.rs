@@ -152,6 +152,7 @@ fn what_falls_due_during_a_drain_is_not_granted_to_free_slots() {
     // Its worker is told a moment later.
     let since = told_at(&held.server.said(), "draining") + chrono::TimeDelta::milliseconds(100);
     let next = held.place.start();
+    let mut held_back = 0;
     for id in &ids {
         let job = next.api().get(&format!("/v1/jobs/{id}/wait?timeout=60")).expect(200);
         assert_eq!(
@@ -165,7 +166,9 @@ fn what_falls_due_during_a_drain_is_not_granted_to_free_slots() {
             at <= since || at >= ended,
             "granted at {at}, while it drained from {since} to {ended}"
         );
+        held_back += usize::from(at >= ended);
     }
+    assert!(held_back > 0, "none of them fell due while it drained");
 }
 
 /// A server on which one job's call has arrived and is held until it is let go.

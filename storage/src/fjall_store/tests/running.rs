@@ -118,7 +118,7 @@ async fn an_idle_store_reports_by_itself_that_its_folder_is_gone() {
     let (tell, told) = std::sync::mpsc::channel();
     let options = options().on_broken(move |why| tell.send(why.to_owned()).unwrap());
     let store = FjallStore::start(&folder, options).unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::rename(&folder, temp.path().join("elsewhere")).unwrap();
     let why = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
     assert!(why.starts_with("LOCK in the folder"), "{why}");
     assert!(matches!(store.now(SCOPE).await, Err(StoreError::Broken(_))));
@@ -135,7 +135,7 @@ async fn what_was_durable_before_is_not_said_again_of_a_folder_that_is_gone() {
     let request = commit(epoch, 1, &[letter(1, 1)], true);
     assert!(matches!(store.commit(request.clone()).await, Committed::Committed(_)));
     assert!(matches!(store.commit(request.clone()).await, Committed::Already(_)));
-    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::rename(&folder, temp.path().join("elsewhere")).unwrap();
     let answer = store.commit(request).await;
     assert!(
         matches!(answer, Committed::Unknown(_) | Committed::Unavailable(_)),
