@@ -1,7 +1,7 @@
 //! Files that are made once and read by every later start: tokens, keys, certificates.
 //!
 //! Owns: that a file of such a name is whole. A process that is killed at any point leaves none of that name, or all of
-//! it, durably; never an empty one, which the next start would refuse. Must never: write over a file unasked. Next:
+//! it; never an empty one, which the next start would refuse. Must never: write over a file unasked. Next:
 //! `api/token.rs`, `cli/certs.rs`.
 
 use std::ffi::OsString;

@@ -42,7 +42,7 @@ pub enum JobCommand {
     /// Show the kept output of a job's attempts.
     #[command(after_help = "Example:\n  fencepost job logs job_00c0ffee00c0ffee00c0ffee00c0ffee")]
     Logs(OneArgs),
-    /// List a job's attempts: number, worker, times, outcome and error of each, and of one that runs.
+    /// List a job's ended attempts: number, worker, times, outcome and error. One that runs is in `job show`.
     #[command(after_help = "Example:\n  fencepost job attempts job_00c0ffee00c0ffee00c0ffee00c0ffee")]
     Attempts(OneArgs),
     /// Send a dead job back for another round of attempts: attempt_count begins anew, attempts are numbered on.

@@ -37,7 +37,7 @@ pub struct EditArgs {
     #[arg(long, value_name = "VERSION")]
     if_version: Option<u64>,
     /// Replace the whole definition by a JSON file; - is standard input. What `schedule show -o json` printed will
-    /// do as it is, and is refused if the schedule has changed since.
+    /// do as it is; of this schedule, it is refused if its version is another one by now.
     #[arg(short = 'f', long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Take a field out of the definition, by its path in `schedule show -o json`: exclude, ends_at, job.tags,
@@ -146,7 +146,7 @@ fn read_raw<T: DeserializeOwned>(raw: &RawValue) -> Result<T, Failure> {
 pub fn read_definition(path: &Path, name: &str) -> Result<(Body, Option<u64>), Failure> {
     let mut file = read_body(path)?;
     let malformed = |what: &str| {
-        let detail = format!("The {what} in the file {} is none.", path.display());
+        let detail = format!("What the file {} has as {what} is no {what}.", path.display());
         let hint = "Give what 'fencepost schedule show NAME -o json' prints, or only the definition in it.";
         Failure::new(Exit::Invalid, "file_malformed", detail, hint).at(what)
     };

@@ -259,7 +259,7 @@ async fn run(mut options: ServeOptions) -> Result<(), Refused> {
         signals.next().await;
     }
     crate::net::rt::spawn_local(signals.end_on_next());
-    // Who is told so finds it so.
+    // Before the line of the log: whoever reads that finds `/readyz` at 503.
     node.gateway.set_draining();
     tracing::info!("draining");
     if let Some(manager) = &manager {

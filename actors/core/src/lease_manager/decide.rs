@@ -67,12 +67,12 @@ pub(super) fn decide_after_loss(job: &Job, begun: bool) -> Next {
     if is_used_up(job) {
         return Next::GiveUp(WORKER_LOST);
     }
-    // All that was lost comes back together, or what was there first would meet the others again (BEH-R02).
+    // What ended with its worker comes back together, or what was there first would meet the others again (BEH-R02).
     Next::RetryAfter(Span::from_millis(WORKER_LOST_WAIT_MS).max(outlived_by(job)))
 }
 
 /// For how long what an attempt began may outlive its worker. A call ends with the process that makes it; a command is
-/// told to end by its supervisor and has its grace for that. At-most-once, nothing began when this is asked.
+/// told to end by its supervisor and has its grace for that. An at-most-once job comes here only if nothing began.
 fn outlived_by(job: &Job) -> Span {
     match (&job.spec.target, job.spec.delivery) {
         (Target::Command(command), Delivery::AtLeastOnce) => command.grace + Span::from_millis(SUPERVISOR_LATE_MS),

@@ -2,7 +2,7 @@
 //!
 //! Owns: numbers only. Must never: hold logic. Next: `mod.rs`, where they are checked against each other.
 
-/// Wait of each job after a lost worker, whatever its backoff; the lease has been waited for already.
+/// Least wait of a job after a lost worker, whatever its backoff; a command waits for its grace, too.
 pub const WORKER_LOST_WAIT_MS: u64 = 1_000;
 /// Due jobs whose worker was lost that one shard keeps to run them apart; the rest runs among the others.
 pub const APART_JOBS_MAX: usize = 256;
