@@ -14,7 +14,7 @@ use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::row::{LeasedRow, QuarantineRow};
 use fencepost_core::schedule::{BacklogRow, EditRow, PendingFate, ScheduleSpec};
-use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView};
+use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView, Seen};
 use fencepost_core::time::{Span, StoreTime};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -50,8 +50,8 @@ pub enum ScheduleRequest {
     },
     /// Replace its definition.
     Edit {
-        /// The definition version the caller saw.
-        if_match: Option<u64>,
+        /// The definition the caller saw.
+        if_match: Option<Seen>,
         /// What.
         spec: Box<ScheduleSpec>,
         /// What becomes of the planned fire.

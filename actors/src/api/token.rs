@@ -165,7 +165,7 @@ mod file {
         }
         if meta.mode() & 0o077 != 0 {
             let detail = format!("The {what} file {shown} can be read by others.");
-            return Err(kept.refuse(MODE, detail, format!("Run: chmod 600 {shown}")));
+            return Err(kept.refuse(MODE, detail, format!("If it is that file, run: chmod 600 {shown}")));
         }
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(failed)?;

@@ -208,6 +208,10 @@ fn unasked(failure: &Failure) -> Finding {
             let fix = "start it, or name it with --server, to have the store, the clock and the version checked";
             warn("server", detail, fix)
         }
+        Exit::Permission if &*failure.problem.code == "token_wrong" => {
+            let fix = "name that server's own with --token-file, or --data; or another server with --server";
+            fail("server", detail, fix)
+        }
         Exit::Permission => fail("server", detail, "see the line above about the token"),
         _ => fail("server", detail, "correct --server, or look at the server's log"),
     }

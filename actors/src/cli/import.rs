@@ -57,9 +57,9 @@ pub struct CrontabArgs {
     /// Attempts in all of what a line runs; 5 by default, while cron makes one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(ATTEMPT_COUNT_MAX)))]
     attempts: Option<u32>,
-    /// Limit of one attempt, up to 7d; cron knows none.
-    #[arg(long = "attempt-timeout", value_name = "TIME", default_value = "1d", value_parser = parse_timeout)]
-    attempt_timeout: String,
+    /// Limit of one attempt, up to 7d; 1d by default, while cron knows none.
+    #[arg(long = "attempt-timeout", value_name = "TIME", value_parser = parse_timeout)]
+    attempt_timeout: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -71,7 +71,9 @@ fn parse_timeout(text: &str) -> Result<String, String> {
     let most = Duration::from_millis(ATTEMPT_TIMEOUT_MS_MAX);
     match parse_span(text)? {
         span if span.is_zero() || span > most => Err("use more than nothing, and at most 7d".to_owned()),
-        _ => Ok(text.to_owned()),
+        span => Ok(duration::format(Span::from_millis(
+            u64::try_from(span.as_millis()).unwrap_or(ATTEMPT_TIMEOUT_MS_MAX),
+        ))),
     }
 }
 
@@ -96,10 +98,13 @@ struct Importer {
     runs: RunLimits,
 }
 
-/// How what a line runs is tried.
+/// Limit of an attempt that nobody named.
+const TIMEOUT: &str = "1d";
+
+/// How what a line runs is tried, as far as somebody said so.
 struct RunLimits {
     attempts: Option<u32>,
-    timeout: String,
+    timeout: Option<String>,
 }
 
 impl Report {
@@ -229,7 +234,7 @@ impl Importer {
     async fn look(&mut self, proposal: &Proposal, report: &mut Report) -> Result<(), Failure> {
         if let Some(client) = &self.client {
             match stored_of(client, proposal).await {
-                Ok(Some(stored)) => return compare(proposal, &stored, report),
+                Ok(Some(stored)) => return compare(proposal, &self.runs, &stored, report),
                 Ok(None) => {}
                 Err(failure) => self.do_without(&failure),
             }
@@ -241,14 +246,18 @@ impl Importer {
     /// Makes the schedule.
     async fn make(&self, proposal: &Proposal, report: &mut Report) -> Result<(), Failure> {
         let Some(client) = &self.client else { return Ok(()) };
-        let body = to_bytes(&request(proposal, Some(&self.runs))?)?;
+        let runs = RunLimits {
+            timeout: self.runs.timeout.clone().or_else(|| Some(TIMEOUT.to_owned())),
+            ..self.runs
+        };
+        let body = to_bytes(&request(proposal, &runs)?)?;
         match client.call(Call::post("/v1/schedules").json(body)).await {
             Ok(reply) => {
                 let value: Value = read(&reply.body)?;
                 (report.result, report.due) = ("created", cell(&value, &["next", "due_at"]));
             }
             Err(failure) if failure.exit == Exit::Conflict => match stored_of(client, proposal).await? {
-                Some(stored) => compare(proposal, &stored, report)?,
+                Some(stored) => compare(proposal, &self.runs, &stored, report)?,
                 None => return Err(failure),
             },
             Err(failure)
@@ -281,8 +290,8 @@ async fn stored_of(client: &Client, proposal: &Proposal) -> Result<Option<Value>
 }
 
 /// Says what is there in the line's stead.
-fn compare(proposal: &Proposal, stored: &Value, report: &mut Report) -> Result<(), Failure> {
-    let asked = read(&to_bytes(&request(proposal, None)?)?)?;
+fn compare(proposal: &Proposal, runs: &RunLimits, stored: &Value, report: &mut Report) -> Result<(), Failure> {
+    let asked = read(&to_bytes(&request(proposal, runs)?)?)?;
     let definition = stored.get("definition").unwrap_or(&Value::Null);
     report.differs = differences(&asked, definition);
     report.zone = cell(definition, &["tz"]);
@@ -307,8 +316,8 @@ fn compare(proposal: &Proposal, stored: &Value, report: &mut Report) -> Result<(
     Ok(())
 }
 
-/// The definition that a line makes; what it does not speak of is left out where there are no limits for it.
-fn request(proposal: &Proposal, runs: Option<&RunLimits>) -> Result<Body, Failure> {
+/// The definition that a line makes; what nobody speaks of is left out.
+fn request(proposal: &Proposal, runs: &RunLimits) -> Result<Body, Failure> {
     let mut target = Body::new();
     put_field(&mut target, "type", "command")?;
     put_field(&mut target, "argv", &proposal.argv)?;
@@ -320,12 +329,11 @@ fn request(proposal: &Proposal, runs: Option<&RunLimits>) -> Result<Body, Failur
     put_field(&mut job, "tags", &["crontab"])?;
     let stdin = proposal.stdin.as_ref().map(|stdin| STANDARD.encode(stdin));
     put_given(&mut job, "payload_base64", &stdin)?;
-    put_given(&mut job, "timeout", &runs.map(|runs| &runs.timeout))?;
-    let attempts = runs.and_then(|runs| runs.attempts);
+    put_given(&mut job, "timeout", &runs.timeout)?;
     put_given(
         &mut job,
         "retry",
-        &attempts.map(|attempts| json!({ "attempts": attempts })),
+        &runs.attempts.map(|attempts| json!({ "attempts": attempts })),
     )?;
     let mut body = Body::new();
     put_field(&mut body, "name", proposal.name.as_str())?;

@@ -65,8 +65,14 @@ pub fn differences(line: &Value, stored: &Value) -> Vec<Difference> {
         );
     }
     let inputs = [stored, line].map(input);
-    let [stored_input, line_input] = inputs.map(|input| input.map(Value::from));
-    compare("job.payload", hidden(stored_input, line_input));
+    let [(field, stored_input), (_, line_input)] = inputs.map(|(field, input)| (field, input.map(Value::from)));
+    compare(field, hidden(stored_input, line_input));
+    // Only what was asked for: a line does not speak of it.
+    for field in ["job.timeout", "job.retry.attempts"] {
+        if at(line, field).is_some() {
+            compare(field, [stored, line].map(|of| text_or(of, field, "")));
+        }
+    }
     found
 }
 
@@ -78,16 +84,22 @@ pub fn flags(differences: &[Difference]) -> String {
             Some(value) => format!(" --{flag} '{value}'"),
             None => format!(" --{flag} {form}"),
         };
-        match difference.field.as_str() {
-            "cron" => given("cron", "EXPR"),
-            "tz" => given("tz", "ZONE"),
-            "jitter" => given("jitter", "TIME"),
-            "job.payload" => " --payload-file FILE".to_owned(),
-            _ => String::new(),
+        let field = difference.field.as_str();
+        match (field, field.strip_prefix("job.target.env.")) {
+            ("job.target.type" | "job.target.argv", _) => String::new(),
+            _ if difference.line.is_none() => format!(" --unset {field}"),
+            ("cron", _) => given("cron", "EXPR"),
+            ("tz", _) => given("tz", "ZONE"),
+            ("jitter", _) => given("jitter", "TIME"),
+            ("job.target.directory", _) => given("directory", "FOLDER"),
+            ("job.timeout", _) => given("attempt-timeout", "TIME"),
+            ("job.retry.attempts", _) => given("attempts", "N"),
+            (_, Some(name)) => format!(" --env {name}=VALUE"),
+            _ => " --payload-file FILE".to_owned(),
         }
     };
-    let of_target = |difference: &Difference| difference.field.starts_with("job.target.");
-    let command = if differences.iter().any(of_target) {
+    let is_command = |difference: &Difference| matches!(&*difference.field, "job.target.type" | "job.target.argv");
+    let command = if differences.iter().any(is_command) {
         " -- COMMAND"
     } else {
         ""
@@ -135,13 +147,12 @@ fn variables(value: &Value) -> BTreeSet<String> {
     env.into_iter().flatten().map(|(name, _)| name.clone()).collect()
 }
 
-/// The input's bytes, in base64.
-fn input(definition: &Value) -> Option<String> {
-    let job = definition.get("job")?;
-    match (job.get("payload_base64"), job.get("payload")) {
-        (Some(Value::String(text)), _) => Some(text.clone()),
-        (_, Some(payload)) if !payload.is_null() => Some(STANDARD.encode(payload.to_string())),
-        _ => None,
+/// The input's field, and its bytes in base64.
+fn input(definition: &Value) -> (&'static str, Option<String>) {
+    match (at(definition, "job.payload_base64"), at(definition, "job.payload")) {
+        (Some(Value::String(text)), _) => ("job.payload_base64", Some(text.clone())),
+        (_, Some(payload)) if !payload.is_null() => ("job.payload", Some(STANDARD.encode(payload.to_string()))),
+        _ => ("job.payload", None),
     }
 }
 
@@ -218,6 +229,8 @@ mod tests {
             "job.payload",
         ];
         assert_eq!(fields, expected);
+        let edit = " --tz 'Europe/Berlin' --jitter '0s' --env A=VALUE --unset job.target.env.B --unset job.payload";
+        assert_eq!(flags(&found), format!("{edit} -- COMMAND"));
         let text = text_of(&found);
         assert!(text.starts_with("tz is UTC there, Europe/Berlin here; "), "{text}");
         assert!(text.contains("job.target.env.B is set there, not set here"), "{text}");

@@ -289,7 +289,12 @@ async fn create_batch(args: &CreateArgs, client: &Client, body: &Body, out: &mut
     match refused.ok_or_else(|| Failure::unreadable(&"the number of refused jobs is missing"))? {
         0 => Ok(Exit::Ok),
         count => {
-            eprintln!("note: {count} of the jobs were refused; their items say why");
+            let (were, items) = if count == 1 {
+                ("was", "its item says")
+            } else {
+                ("were", "their items say")
+            };
+            eprintln!("note: {count} of the jobs {were} refused; {items} why");
             Ok(Exit::Invalid)
         }
     }
@@ -425,7 +430,17 @@ async fn logs(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
 }
 
 async fn attempts(one: &OneArgs, out: &mut dyn Write) -> Result<Exit, Failure> {
-    one.answer
+    let exit = one
+        .answer
         .list(&one.path("/attempts"), &[], usize::MAX, ATTEMPT_COLUMNS, out)
-        .await
+        .await?;
+    if one.answer.format() == Format::Text {
+        let (client, _) = one.answer.begin()?;
+        let reply = client.call(Call::get(&one.path(""))).await?;
+        let job: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+        if cell(&job, &["state"]) == "running" {
+            eprintln!("note: another attempt is running: 'fencepost job show' says where and since when");
+        }
+    }
+    Ok(exit)
 }

@@ -27,10 +27,10 @@ pub struct JobArgs {
     #[arg(long, value_name = "URL", conflicts_with_all = ["handler", "command"], help_heading = "Target")]
     pub http: Option<String>,
     /// Method of the call; POST by default.
-    #[arg(long, value_name = "METHOD", requires = "http", conflicts_with_all = ["handler", "command"], help_heading = "Target")]
+    #[arg(long, value_name = "METHOD", conflicts_with_all = ["handler", "command"], help_heading = "Target")]
     pub method: Option<String>,
     /// Header of the call; may be repeated.
-    #[arg(long, value_name = "NAME:VALUE", requires = "http", conflicts_with_all = ["handler", "command"], value_parser = parse_header, help_heading = "Target")]
+    #[arg(long, value_name = "NAME:VALUE", conflicts_with_all = ["handler", "command"], value_parser = parse_header, help_heading = "Target")]
     pub header: Vec<(String, String)>,
     /// Call the Rust handler of this name; "noop" is built in.
     #[arg(long, value_name = "NAME", conflicts_with = "command", help_heading = "Target")]
@@ -45,13 +45,13 @@ pub struct JobArgs {
     #[arg(long, requires = "command", conflicts_with_all = ["http", "handler"], help_heading = "Target")]
     pub shell: bool,
     /// Variable for the command; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE", requires = "command", conflicts_with_all = ["http", "handler"], value_parser = parse_variable, help_heading = "Target")]
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with_all = ["http", "handler"], value_parser = parse_variable, help_heading = "Target")]
     pub env: Vec<(String, String)>,
     /// Working folder of the command.
-    #[arg(long, value_name = "FOLDER", requires = "command", conflicts_with_all = ["http", "handler"], help_heading = "Target")]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["http", "handler"], help_heading = "Target")]
     pub directory: Option<String>,
     /// Time between TERM and KILL of the command.
-    #[arg(long, value_name = "TIME", requires = "command", conflicts_with_all = ["http", "handler"], help_heading = "Target")]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["http", "handler"], help_heading = "Target")]
     pub kill_after: Option<String>,
 
     /// Input as JSON, kept byte for byte.
@@ -118,6 +118,20 @@ pub fn put_field<T: Serialize + ?Sized>(body: &mut Body, name: &str, value: &T) 
     Ok(())
 }
 
+/// Puts these over those of the same names.
+fn put_pairs(body: &mut Body, name: &str, given: &[(String, String)]) -> Result<(), Failure> {
+    if given.is_empty() {
+        return Ok(());
+    }
+    let before = body.get(name).map(|raw| serde_json::from_str::<Body>(raw.get()));
+    let before = before.transpose().map_err(|error| Failure::unreadable(&error))?;
+    let mut pairs = before.unwrap_or_default();
+    given
+        .iter()
+        .try_for_each(|(name, value)| put_field(&mut pairs, name, value))?;
+    put_field(body, name, &pairs)
+}
+
 /// Puts a field if it was given.
 ///
 /// # Errors
@@ -181,27 +195,65 @@ impl JobArgs {
         self.put_retry(body)
     }
 
-    /// What is not named of a target of the same kind stays.
+    /// What is not named of a target of the same kind stays, also single headers and variables.
     fn put_target(&self, body: &mut Body) -> Result<(), Failure> {
-        let Some(target) = self.target() else {
-            return Ok(());
-        };
-        let before = body.remove("target");
-        put_field(body, "target", &target)?;
         let read = |raw: &RawValue| serde_json::from_str::<Body>(raw.get()).ok();
-        let given = body.get("target").and_then(|raw| read(raw));
-        let (Some(mut given), Some(before)) = (given, before.and_then(|raw| read(&raw))) else {
+        let before = body.get("target").and_then(|raw| read(raw)).unwrap_or_default();
+        let named = match self.target() {
+            Some(target) => {
+                put_field(body, "target", &target)?;
+                body.get("target").and_then(|raw| read(raw)).unwrap_or_default()
+            }
+            None => Body::new(),
+        };
+        let kind = |target: &Body| target.get("type").map(|raw| raw.get().trim_matches('"').to_owned());
+        let of_kind = kind(&named).or_else(|| kind(&before));
+        self.parts_fit(of_kind.as_deref())?;
+        if of_kind.is_none() {
+            return Ok(());
+        }
+        let mut target = match kind(&before) == of_kind {
+            true => before,
+            false => Body::new(),
+        };
+        // Whether words are a shell's goes with the words.
+        if named.contains_key("argv") {
+            target.remove("shell");
+        }
+        for (name, value) in named {
+            if !matches!(&*name, "headers" | "env") {
+                target.insert(name, value);
+            }
+        }
+        put_given(&mut target, "method", &self.method)?;
+        put_given(&mut target, "directory", &self.directory)?;
+        put_given(&mut target, "grace", &self.kill_after)?;
+        put_pairs(&mut target, "headers", &self.header)?;
+        put_pairs(&mut target, "env", &self.env)?;
+        put_field(body, "target", &target)
+    }
+
+    /// A flag that is a part of a target needs one of its kind, beside it or in the schedule that is edited.
+    fn parts_fit(&self, kind: Option<&str>) -> Result<(), Failure> {
+        let parts = [
+            ("--method", "http", self.method.is_some()),
+            ("--header", "http", !self.header.is_empty()),
+            ("--env", "command", !self.env.is_empty()),
+            ("--directory", "command", self.directory.is_some()),
+            ("--kill-after", "command", self.kill_after.is_some()),
+        ];
+        let wrong = parts
+            .into_iter()
+            .find(|(_, of, is_given)| *is_given && Some(*of) != kind);
+        let Some((flag, of, _)) = wrong else {
             return Ok(());
         };
-        let kind = |target: &Body| target.get("type").map(|raw| raw.get().to_owned());
-        if kind(&given) != kind(&before) {
-            return Ok(());
-        }
-        // Whether words are a shell's goes with the words.
-        for (name, value) in before.into_iter().filter(|(name, _)| name != "shell") {
-            given.entry(name).or_insert(value);
-        }
-        put_field(body, "target", &given)
+        let (detail, hint) = match of {
+            "http" => ("a call", "Give its URL with --http."),
+            _ => ("a command", "Give the command last, behind --."),
+        };
+        let detail = format!("{flag} is for {detail}, and this is none.");
+        Err(Failure::new(Exit::Usage, "target_part_alone", detail, hint).at(&flag[2..]))
     }
 
     fn put_retry(&self, body: &mut Body) -> Result<(), Failure> {

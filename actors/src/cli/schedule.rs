@@ -283,8 +283,10 @@ async fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<Exit, Failure>
         show_one(out, args.output.output, &reply.body, &Times::utc())?;
         return Ok(Exit::Ok);
     }
-    let times = rule_times(&args.schedule.tz)?;
     let value: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
+    // A file may have named it.
+    let zone = value.pointer("/definition/tz").and_then(Value::as_str);
+    let times = rule_times(&zone.map(str::to_owned))?;
     put(out, &as_made(&value, &times))?;
     if is_past(&args.schedule, &value) {
         eprintln!("note: that instant has passed: it is due at once, and judged by the misfire policy");

@@ -95,19 +95,26 @@ pub async fn edit(args: &EditArgs, out: &mut dyn Write) -> Result<Exit, Failure>
         .map(str::to_owned);
     let before: Value = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
     let mut found: Body = serde_json::from_slice(&reply.body).map_err(|error| Failure::unreadable(&error))?;
-    let (mut body, read_at) = match (&args.file, found.remove("definition")) {
+    let (mut body, read) = match (&args.file, found.remove("definition")) {
         (Some(file), _) => read_definition(file, &args.name)?,
-        (None, Some(raw)) => (read_raw(&raw)?, None),
+        (None, Some(raw)) => (read_raw(&raw)?, Read::default()),
         (None, None) => return Err(Failure::unreadable(&"it holds no definition")),
     };
+    if let (Some(file), Some(other)) = (&args.file, &read.other) {
+        let (file, other) = (file.display(), one_line(other));
+        eprintln!("note: {file} holds the schedule '{other}': the whole definition of this one becomes what it says");
+    }
     args.unset.iter().try_for_each(|field| unset(&mut body, field, field))?;
     args.schedule.put_into(&mut body)?;
     let tz: Option<String> = body.get("tz").map(|raw| read_raw(raw)).transpose()?;
-    let if_match = args
-        .if_version
-        .or(read_at)
-        .map(|version| format!("\"{version}\""))
-        .or(etag);
+    let life = read
+        .life
+        .or_else(|| Some(before.get("incarnation")?.as_str()?.to_owned()));
+    let if_match = match (args.if_version.or(read.version), life) {
+        (Some(version), Some(life)) => Some(format!("\"{version}-{life}\"")),
+        (Some(_), None) => return Err(Failure::unreadable(&"it does not say its incarnation")),
+        (None, _) => etag,
+    };
     let pending = match args.pending {
         PendingArg::Keep => "keep",
         PendingArg::Retime => "retime",
@@ -138,33 +145,49 @@ fn read_raw<T: DeserializeOwned>(raw: &RawValue) -> Result<T, Failure> {
     serde_json::from_str(raw.get()).map_err(|error| Failure::unreadable(&error))
 }
 
-/// A definition from a file, and the version at which it was read: a whole schedule, as it is shown, holds both.
+/// What a file says of the schedule that its definition was read from.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// Its version, if it is this one.
+    version: Option<u64>,
+    /// Which life of the name, if it is this one.
+    life: Option<String>,
+    /// Its name, if it is another one.
+    other: Option<String>,
+}
+
+/// A definition from a file, and of which schedule it was read: a whole one, as it is shown, says that.
 /// The version of another schedule says nothing; the name of this one may stand there, as in the file that made it.
 ///
 /// # Errors
 /// The file cannot be read, or what is in it is no definition.
-pub fn read_definition(path: &Path, name: &str) -> Result<(Body, Option<u64>), Failure> {
+pub fn read_definition(path: &Path, name: &str) -> Result<(Body, Read), Failure> {
     let mut file = read_body(path)?;
     let malformed = |what: &str| {
         let detail = format!("What the file {} has as {what} is no {what}.", path.display());
         let hint = "Give what 'fencepost schedule show NAME -o json' prints, or only the definition in it.";
         Failure::new(Exit::Invalid, "file_malformed", detail, hint).at(what)
     };
-    let is_own = file
+    let shown = file
         .get("name")
-        .is_some_and(|raw| serde_json::from_str::<String>(raw.get()).is_ok_and(|shown| shown == name));
+        .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    let is_own = shown.as_deref() == Some(name);
     let Some(definition) = file.remove("definition") else {
         if is_own {
             file.remove("name");
         }
-        return Ok((file, None));
+        return Ok((file, Read::default()));
     };
     let definition = serde_json::from_str(definition.get()).map_err(|_| malformed("definition"))?;
-    let version = match file.get("version").filter(|_| is_own) {
-        Some(raw) => Some(serde_json::from_str(raw.get()).map_err(|_| malformed("version"))?),
-        None => None,
+    let own = |field: &str| file.get(field).filter(|_| is_own);
+    let version = own("version").map(|raw| serde_json::from_str(raw.get()).map_err(|_| malformed("version")));
+    let life = own("incarnation").map(|raw| serde_json::from_str(raw.get()).map_err(|_| malformed("incarnation")));
+    let read = Read {
+        version: version.transpose()?,
+        life: life.transpose()?,
+        other: shown.filter(|_| !is_own),
     };
-    Ok((definition, version))
+    Ok((definition, read))
 }
 
 /// Takes a field out. One that is not there is refused, so that a misspelt one is found.

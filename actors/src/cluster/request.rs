@@ -19,7 +19,7 @@ use fencepost_core::name::Name;
 use fencepost_core::refusal::Refusal;
 use fencepost_core::row::Row;
 use fencepost_core::schedule::{PendingFate, Rule, ScheduleDefinition, ScheduleSpec};
-use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView};
+use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView, Seen};
 use fencepost_core::time::StoreTime;
 use fencepost_storage::codec::{RowError, decode_row, encode_row, put_job_spec, state_number, state_of, take_job_spec};
 use fencepost_storage::keys::key_bytes;
@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 /// Version of most messages.
 pub const MESSAGE_VERSION: u8 = 1;
-/// Version of a request whose jobs say their delay (before it, an instant stood for that), and of a run-now, whose
-/// reply then says whether its key had made the job before.
+/// Version of a request whose jobs say their delay (before it, an instant stood for that), of a run-now, whose
+/// reply then says whether its key had made the job before, and of an edit that says which life of the schedule it saw.
 pub const SECOND_VERSION: u8 = 2;
 
 /// What became of a request.
@@ -42,6 +42,11 @@ fn version_of(request: &ShardRequest, protocol: u16) -> u8 {
             SECOND_VERSION
         }
         ShardRequest::Schedule(_, ScheduleRequest::RunNow { .. }) if protocol > 1 => SECOND_VERSION,
+        ShardRequest::Schedule(_, ScheduleRequest::Edit { if_match, .. })
+            if protocol > 1 && if_match.is_some_and(|seen| seen.incarnation.is_some()) =>
+        {
+            SECOND_VERSION
+        }
         ShardRequest::CreateJobs(_)
         | ShardRequest::CancelJob(_)
         | ShardRequest::RetryDead(_)
@@ -80,7 +85,7 @@ pub fn encode_request(shard: ShardId, request: &ShardRequest, protocol: u16) -> 
         }
         ShardRequest::Schedule((tenant, name), asked) => {
             out.put(5_u8).name(tenant).name(name);
-            put_schedule(&mut out, (tenant, name), asked);
+            put_schedule(&mut out, (tenant, name), asked, version);
         }
     }
     bytes
@@ -109,7 +114,7 @@ pub fn decode_request(bytes: &[u8]) -> Result<(ShardId, ShardRequest), RowError>
         }
         5 => {
             let name = (input.name()?, input.name()?);
-            ShardRequest::Schedule(name, take_schedule(&mut input)?)
+            ShardRequest::Schedule(name, take_schedule(&mut input, version)?)
         }
         _ => return Err(RowError::Illegal("kind of request")),
     };
@@ -312,7 +317,7 @@ fn take_spec(input: &mut In<'_>) -> Result<Box<ScheduleSpec>, RowError> {
     Ok(Box::new(spec))
 }
 
-fn put_schedule(out: &mut Out<'_>, name: (&Name, &Name), asked: &ScheduleRequest) {
+fn put_schedule(out: &mut Out<'_>, name: (&Name, &Name), asked: &ScheduleRequest, message: u8) {
     match asked {
         ScheduleRequest::Create { spec, paused } => put_spec(out.put(1_u8).put(*paused), name, spec),
         ScheduleRequest::Edit {
@@ -321,8 +326,11 @@ fn put_schedule(out: &mut Out<'_>, name: (&Name, &Name), asked: &ScheduleRequest
             pending,
             dry_run,
         } => {
-            out.put(2_u8).option(*if_match, |out, version| {
-                out.put(version);
+            out.put(2_u8).option(*if_match, |out, seen| {
+                out.put(seen.version);
+                if let Some(life) = seen.incarnation.filter(|_| message >= SECOND_VERSION) {
+                    out.incarnation(&life);
+                }
             });
             put_spec(out.put(pending_number(*pending)).put(*dry_run), name, spec);
         }
@@ -352,14 +360,23 @@ fn put_schedule(out: &mut Out<'_>, name: (&Name, &Name), asked: &ScheduleRequest
     }
 }
 
-fn take_schedule(input: &mut In<'_>) -> Result<ScheduleRequest, RowError> {
+fn take_seen(input: &mut In<'_>, message: u8) -> Result<Seen, WireError> {
+    let version = input.take()?;
+    let incarnation = match message >= SECOND_VERSION {
+        true => Some(input.incarnation()?),
+        false => None,
+    };
+    Ok(Seen { incarnation, version })
+}
+
+fn take_schedule(input: &mut In<'_>, message: u8) -> Result<ScheduleRequest, RowError> {
     Ok(match input.fixed::<1>()?[0] {
         1 => ScheduleRequest::Create {
             paused: input.flag()?,
             spec: take_spec(input)?,
         },
         2 => ScheduleRequest::Edit {
-            if_match: input.option(|input| input.take::<u64>())?,
+            if_match: input.option(|input| take_seen(input, message))?,
             pending: pending_of(input.take()?)?,
             dry_run: input.flag()?,
             spec: take_spec(input)?,

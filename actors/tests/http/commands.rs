@@ -160,7 +160,7 @@ fn a_batch_of_which_jobs_were_refused_exits_with_8_and_takes_no_flags_of_a_job()
         let (code, out, err) = fencepost(&world, &[&words[..], &["-o", "json"]].concat()).await;
         let answer: Value = serde_json::from_str(&out).unwrap();
         assert_eq!((&answer["created"], &answer["refused"]), (&1.into(), &1.into()));
-        assert!(code == 8 && err.contains("1 of the jobs were refused"), "{code}: {err}");
+        assert!(code == 8 && err.contains("1 of the jobs was refused"), "{code}: {err}");
         std::fs::write(&file, format!("{{\"jobs\":[{good},{good}]}}")).unwrap();
         assert_eq!(json(&world, &words).await["created"], 2);
     });
@@ -301,7 +301,7 @@ fn an_edit_of_a_part_of_a_target_keeps_its_other_parts() {
         ];
         let target = json(&world, &edit).await["definition"]["job"]["target"].clone();
         assert_eq!(target["method"], "POST");
-        assert_eq!(target["headers"], serde_json::json!({ "x-new": "w" }));
+        assert_eq!(target["headers"], serde_json::json!({ "x-new": "w", "x-plain": "v" }));
         let create = "schedule|create|c|--every|1h|--shell|--directory|/tmp|--env|A=b|--|true";
         let words: Vec<&str> = create.split('|').collect();
         assert_eq!(fencepost(&world, &words).await.0, 0);
@@ -476,6 +476,19 @@ fn an_import_names_what_fires_next_and_takes_limits_for_its_runs() {
         let name = out.split('\t').nth(2).unwrap();
         let job = json(&world, &["schedule", "show", name]).await["definition"]["job"].clone();
         assert_eq!((&job["timeout"], &job["retry"]["attempts"]), (&"3h".into(), &1.into()));
+        // Of what is there already, limits are compared if somebody named them.
+        for (more, code, edit) in [
+            (&[][..], 0, ""),
+            (&["--attempts", "1", "--attempt-timeout", "180m"][..], 0, ""),
+            (
+                &["--attempts", "2", "--attempt-timeout", "1h"],
+                5,
+                " --attempt-timeout '1h' --attempts '2'\n",
+            ),
+        ] {
+            let (seen, _, err) = fencepost(&world, &[&import[..3], more].concat()).await;
+            assert!(seen == code && err.contains(edit), "{more:?}: {seen} {err}");
+        }
     });
 }
 

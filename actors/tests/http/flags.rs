@@ -272,6 +272,59 @@ fn an_edit_takes_out_what_it_is_told_to_and_refuses_what_is_not_there() {
 }
 
 #[test]
+fn an_edit_names_single_parts_of_the_target_that_is_there() {
+    run(async {
+        let world = World::new().await;
+        let call =
+            "schedule|create|call|--every|1h|--http|https://example.org/|--header|x-a:1|--header|x-b:2|--header|x-c:3";
+        let run = "schedule|create|run|--every|1h|--env|B=1|--env|C=2|--shell|--|echo hi";
+        for create in [call, run] {
+            let (code, _, err) = fencepost(&world, &create.split('|').collect::<Vec<_>>()).await;
+            assert_eq!(code, 0, "{err}");
+        }
+        let edited = json(
+            &world,
+            &"schedule|edit|call|--header|x-b:3|--method|PUT|--unset|job.target.headers.x-c"
+                .split('|')
+                .collect::<Vec<_>>(),
+        )
+        .await;
+        let target = &edited["definition"]["job"]["target"];
+        assert_eq!(
+            (&target["headers"], &target["method"], &target["url"]),
+            (
+                &json!({"x-a": "1", "x-b": "3"}),
+                &json!("PUT"),
+                &json!("https://example.org/")
+            )
+        );
+        let edit = "schedule|edit|run|--unset|job.target.env.B|--env|D=4|--kill-after|3s|--directory|/tmp";
+        let edited = json(&world, &edit.split('|').collect::<Vec<_>>()).await;
+        let target = &edited["definition"]["job"]["target"];
+        assert_eq!(
+            (&target["env"], &target["grace"], &target["directory"]),
+            (&json!({"C": "2", "D": "4"}), &json!("3s"), &json!("/tmp"))
+        );
+        assert_eq!(
+            (&target["argv"], &target["shell"]),
+            (&json!(["echo hi"]), &json!(true)),
+            "the words stay a shell's"
+        );
+        for (words, flag) in [
+            ("schedule|edit|call|--env|A=1", "--env"),
+            ("schedule|edit|run|--header|x-a:1", "--header"),
+            ("schedule|create|new|--every|1h|--kill-after|1s", "--kill-after"),
+            ("job|create|--remote|w|--directory|/tmp", "--directory"),
+        ] {
+            let (code, out, err) = fencepost(&world, &words.split('|').collect::<Vec<_>>()).await;
+            assert_eq!((code, out.as_str()), (2, ""), "{words}: {err}");
+            assert!(err.contains("target_part_alone") && err.contains(flag), "{err}");
+        }
+        assert_eq!(json(&world, &["schedule", "show", "call"]).await["version"], 2);
+    });
+}
+
+#[test]
 fn a_schedule_as_it_is_shown_is_a_definition_of_its_version() {
     run(async {
         let world = World::new().await;
@@ -303,7 +356,17 @@ fn a_schedule_as_it_is_shown_is_a_definition_of_its_version() {
             2,
             "the version is another schedule's"
         );
+        assert_eq!(fencepost(&world, &["schedule", "delete", "s"]).await.0, 0);
+        make_schedule(&world, "s", "--every|1h").await;
+        let (code, _, err) = fencepost(&world, &["schedule", "edit", "s", "-f", path]).await;
+        assert!(
+            code == 5 && err.contains("deleted"),
+            "of a life before this one: {code} {err}"
+        );
+        let (code, _, err) = fencepost(&world, &["schedule", "edit", "copy", "-f", path, "--dry-run"]).await;
+        assert!(code == 0 && err.contains("holds the schedule 's'"), "{code} {err}");
         for (wrong, field) in [
+            (r#"{"definition":{},"name":"copy","incarnation":7}"#, "incarnation"),
             (r#"{"definition":5}"#, "definition"),
             (r#"{"definition":null}"#, "definition"),
             (r#"{"definition":{},"name":"copy","version":"x"}"#, "version"),

@@ -230,7 +230,7 @@ fn a_batch_answers_for_each_item_and_makes_the_good_ones() {
         );
         assert_eq!(
             world.post("/v1/jobs:batch", r#"{"jobs":[]}"#).await.problem().1,
-            "field_missing"
+            "field_count"
         );
     });
 }

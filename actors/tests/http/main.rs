@@ -9,6 +9,7 @@ mod away;
 mod by_hand;
 mod commands;
 mod edges;
+mod edits;
 mod flags;
 mod guard;
 mod input;

@@ -188,7 +188,7 @@ fn secrets_of_a_schedule_are_masked_in_every_answer_about_it() {
         assert_eq!(made.status, 201, "{:?}", made.body);
         let ran = world.send("POST", "/v1/schedules/s/run-now", &[], None).await;
         let id = ran.json()["id"].as_str().unwrap().to_owned();
-        let version = [("if-match", "\"1\"")];
+        let version = [("if-match", "*")];
         let body = format!("{{\"every\":\"2h\",{job}}}");
         let edited = world
             .send("PUT", "/v1/schedules/s", &version, Some(body.as_bytes()))

@@ -1,9 +1,6 @@
-//! Schedules over HTTP: making, editing with If-Match, pausing, running, making up, fates, previews.
+//! Schedules over HTTP: making, pausing, running, making up, fates, previews. Next: `edits.rs`.
 
 use crate::{Reply, World, run};
-use fencepost::gateway::Gateway as _;
-use fencepost_core::name::Name;
-use fencepost_core::target::Target;
 use serde_json::{Value, json};
 
 fn schedule(name: &str, rule: &Value) -> String {
@@ -14,7 +11,7 @@ fn schedule(name: &str, rule: &Value) -> String {
     body.to_string()
 }
 
-async fn make(world: &World, name: &str, rule: Value) -> Value {
+pub(crate) async fn make(world: &World, name: &str, rule: Value) -> Value {
     let reply = world.post("/v1/schedules", &schedule(name, &rule)).await;
     assert_eq!(reply.status, 201, "{:?}", reply.body);
     reply.json()
@@ -22,161 +19,6 @@ async fn make(world: &World, name: &str, rule: Value) -> Value {
 
 async fn act(world: &World, path: &str) -> Reply {
     world.send("POST", &format!("/v1/schedules/{path}"), &[], None).await
-}
-
-#[test]
-fn a_definition_that_was_read_can_be_sent_back_and_stays_the_same() {
-    run(async {
-        let world = World::new().await;
-        let rules = [
-            json!({ "cron": ["0 2 * * *", "30 3 * * mon"], "tz": "Europe/Berlin", "gap": "skip", "overlap": "both" }),
-            json!({ "cron": "H H(0-3) * * *", "misfire": "all", "catch_up": { "cap": 5, "rate": 2 } }),
-            json!({ "every": "90s", "anchor": "2026-01-01T00:00:00.250Z", "jitter": "10s", "grace": "1h" }),
-            json!({ "at": "2036-01-01T00:00:00Z", "misfire": "skip", "tolerance": "5s" }),
-            json!({ "at_local": "2036-03-30T02:30:00", "tz": "Europe/Berlin", "misfire": "coalesce" }),
-            json!({ "cron": "@daily", "starts_at": "2030-01-01T00:00:00Z", "ends_at": "2031-01-01T00:00:00Z", "count": 3,
-                "exclude": ["2030-12-24..2030-12-26", "sun"] }),
-        ];
-        for (at, rule) in rules.into_iter().enumerate() {
-            let name = format!("s{at}");
-            let made = make(&world, &name, rule).await;
-            let path = format!("/v1/schedules/{name}");
-            let read = world.get(&path).await;
-            assert_eq!(read.headers["etag"], "\"1\"");
-            let definition = read.json()["definition"].clone();
-            assert_eq!(definition, made["definition"]);
-            let body = definition.to_string();
-            let edited = world
-                .send("PUT", &path, &[("if-match", "\"1\"")], Some(body.as_bytes()))
-                .await;
-            assert_eq!(edited.status, 200, "{definition}: {:?}", edited.body);
-            assert_eq!(edited.json()["definition"], definition);
-        }
-    });
-}
-
-/// The target's secret as it is stored.
-async fn stored_secret(world: &World, name: &str) -> String {
-    let name = (Name::new("default").unwrap(), Name::new(name).unwrap());
-    let facts = world.node.gateway.schedule(name).await.unwrap().unwrap();
-    match &facts.view.definition.spec.job.target {
-        Target::Http(http) => http.headers[0].1.clone(),
-        Target::Command(command) => command.env[0].1.clone(),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn a_mask_sent_back_keeps_the_secret_only_for_the_same_address_or_command() {
-    run(async {
-        let world = World::new().await;
-        let http = json!({ "type": "http", "url": "http://a.example/", "headers": { "x-api-key": "s3cr3t" } });
-        let command = json!({ "type": "command", "argv": ["true"], "env": { "API_TOKEN": "s3cr3t" } });
-        let around = json!({ "API_TOKEN": "********", "PATH": "/tmp" });
-        let moved = [
-            ("h", &http, "url", json!("http://b.example/")),
-            ("c", &command, "argv", json!(["false"])),
-            ("e", &command, "env", around),
-            (
-                "t",
-                &command,
-                "env",
-                json!({ "API_TOKEN": "********", "OTHER_TOKEN": "x" }),
-            ),
-            ("p", &command, "payload", json!("echo $API_TOKEN")),
-        ];
-        for (name, target, part, elsewhere) in moved {
-            make(&world, name, json!({ "every": "1h", "job": { "target": target } })).await;
-            let path = format!("/v1/schedules/{name}");
-            let mut definition = world.get(&path).await.json()["definition"].clone();
-            assert!(definition.to_string().contains("********"), "{definition}");
-            definition["every"] = "2h".into();
-            let put = async |version: &str, body: &Value| {
-                let body = body.to_string();
-                world
-                    .send("PUT", &path, &[("if-match", version)], Some(body.as_bytes()))
-                    .await
-            };
-            assert_eq!(put("\"1\"", &definition).await.status, 200);
-            assert_eq!(stored_secret(&world, name).await, "s3cr3t");
-            assert_eq!(put("*", &definition).await.json()["version"], 3);
-            assert_eq!(stored_secret(&world, name).await, "s3cr3t");
-            let stale = put("\"1\"", &definition).await;
-            assert_eq!(
-                (stale.status, stale.json()["code"].clone()),
-                (412, "version_differs".into())
-            );
-            match part {
-                "payload" => definition["job"][part] = elsewhere,
-                _ => definition["job"]["target"][part] = elsewhere,
-            }
-            let refused = put("*", &definition).await;
-            assert_eq!(
-                (refused.status, refused.json()["code"].clone()),
-                (400, "secret_masked".into())
-            );
-            assert_eq!(stored_secret(&world, name).await, "s3cr3t");
-        }
-    });
-}
-
-#[test]
-fn an_edit_needs_the_version_that_was_read() {
-    run(async {
-        let world = World::new().await;
-        make(&world, "s", json!({ "every": "1h" })).await;
-        let body = r#"{"every":"2h","job":{"target":{"type":"handler","name":"noop"}}}"#;
-        let put = async |headers: &[(&str, &str)]| {
-            world
-                .send("PUT", "/v1/schedules/s", headers, Some(body.as_bytes()))
-                .await
-        };
-        let reply = put(&[]).await;
-        assert_eq!(
-            (reply.problem(), reply.field().as_str()),
-            ((428, "if_match_missing".into()), "If-Match")
-        );
-        assert_eq!(
-            put(&[("if-match", "1")]).await.problem(),
-            (400, "if_match_invalid".into())
-        );
-        let edited = put(&[("if-match", "\"1\"")]).await;
-        assert_eq!(
-            (edited.status, &edited.headers["etag"]),
-            (200, &"\"2\"".parse().unwrap())
-        );
-        let late = put(&[("if-match", "\"1\"")]).await;
-        assert_eq!((late.problem().0, late.field().as_str()), (412, "If-Match"));
-        assert_eq!(put(&[("if-match", "*")]).await.json()["version"], 3);
-        let none = world
-            .send("PUT", "/v1/schedules/none", &[("if-match", "*")], Some(body.as_bytes()))
-            .await;
-        assert_eq!(none.problem(), (404, "schedule_not_found".into()));
-    });
-}
-
-#[test]
-fn a_dry_run_of_an_edit_shows_fires_and_changes_nothing() {
-    run(async {
-        let world = World::new().await;
-        make(&world, "s", json!({ "cron": "0 0 1 1 *" })).await;
-        let body = r#"{"cron":"0 0 1 7 *","job":{"target":{"type":"handler","name":"noop"}}}"#;
-        let path = "/v1/schedules/s?dry_run=true&pending=keep";
-        let reply = world
-            .send("PUT", path, &[("if-match", "\"1\"")], Some(body.as_bytes()))
-            .await
-            .json();
-        assert_eq!(reply["dry_run"], true, "{reply}");
-        assert!(reply["before"][0].as_str().unwrap().contains("-01-01T"), "{reply}");
-        let after: Vec<_> = reply["after"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(Value::to_string)
-            .collect();
-        assert!(after.iter().any(|at| at.contains("-07-01T")), "{reply}");
-        assert_eq!(world.get("/v1/schedules/s").await.json()["version"], 1);
-    });
 }
 
 #[test]
@@ -446,38 +288,6 @@ fn a_backfill_leaves_out_what_fired_and_a_rerun_keeps_to_its_cap() {
         );
         let future = r#"{"from":"2026-01-02T00:00:00Z","to":"2999-01-01T00:00:00Z"}"#;
         assert_eq!(world.post("/v1/schedules/s/backfill", future).await.problem().0, 400);
-    });
-}
-
-#[test]
-fn an_edit_says_what_becomes_of_the_planned_fire() {
-    run(async {
-        let world = World::new().await;
-        for word in ["keep", "retime", "drop"] {
-            make(&world, word, json!({ "cron": "0 0 1 1 *", "jitter": "1h" })).await;
-            let body = r#"{"cron":"0 0 1 7 *","job":{"target":{"type":"handler","name":"noop"}}}"#;
-            let put = async |query: &str| {
-                let path = format!("/v1/schedules/{word}?{query}");
-                let headers = [("if-match", "\"1\"")];
-                world.send("PUT", &path, &headers, Some(body.as_bytes())).await
-            };
-            let wrong = put("pending=lose").await;
-            assert_eq!((wrong.problem().0, wrong.field().as_str()), (400, "pending"));
-            let look = put(&format!("dry_run=true&pending={word}")).await.json();
-            let after = look["after"].as_array().unwrap();
-            assert_eq!(look["pending"], word, "{look}");
-            assert_eq!(after.contains(&look["pending_at"]), word == "keep", "{look}");
-            let edited = put(&format!("pending={word}")).await;
-            assert_eq!(edited.status, 200, "{word}: {:?}", edited.body);
-            let edits = world.get(&format!("/v1/schedules/{word}/edits")).await.json();
-            let edit = &edits["items"][1];
-            assert_eq!(
-                (&edit["kind"], &edit["pending"], &edit["pending_at"]),
-                (&"edited".into(), &word.into(), &look["pending_at"]),
-                "{edits}"
-            );
-            assert_eq!(edited.json()["next"]["nominal_at"], after[0], "{look}");
-        }
     });
 }
 

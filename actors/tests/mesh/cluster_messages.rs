@@ -15,7 +15,7 @@ use fencepost_core::level::{self, Level};
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::schedule::{GapPolicy, MisfirePolicy, OverlapPolicy, PendingFate, Rule, ScheduleSpec};
-use fencepost_core::scheduler_shard::io::ScheduleReply;
+use fencepost_core::scheduler_shard::io::{ScheduleReply, Seen};
 use fencepost_core::target::{Payload, Target};
 use fencepost_core::time::{Span, StoreTime};
 use std::sync::Arc;
@@ -118,7 +118,10 @@ pub fn requests() -> Vec<ShardRequest> {
             paused: true,
         }),
         about(ScheduleRequest::Edit {
-            if_match: Some(3),
+            if_match: Some(Seen {
+                incarnation: None,
+                version: 3,
+            }),
             spec: schedule(),
             pending: PendingFate::Retime,
             dry_run: false,

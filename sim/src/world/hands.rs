@@ -197,12 +197,11 @@ impl Hand {
 
     /// Replaces the definition.
     pub async fn edit(&mut self, spec: &PlainSpec) {
-        let Some(version) = self.version().await else {
+        let Some(etag) = self.etag().await else {
             return;
         };
         let pending = ["keep", "retime", "drop"];
         let pending = self.stream.pick(&pending).copied().unwrap_or("keep");
-        let etag = format!("\"{version}\"");
         if self.stream.percent(30) {
             let path = self.path(&format!("?pending={pending}&dry_run=true"));
             let request = Ask::new("op:edit-preview", "PUT", path).with("if-match", &etag);
@@ -228,7 +227,16 @@ impl Hand {
 
     /// An edit of a version that was never there: must be refused.
     pub async fn edit_stale(&mut self, spec: &PlainSpec) {
-        let request = Ask::new("op:edit-stale", "PUT", self.path("")).with("if-match", "\"99999\"");
+        let Some(etag) = self.etag().await else {
+            return;
+        };
+        // Of this life, sometimes of none that ever was.
+        let life = etag.split_once('-').map_or("", |(_, life)| life);
+        let etag = match self.stream.percent(50) {
+            true => format!("\"99999-{life}"),
+            false => format!("\"1-{}\"", "f".repeat(48)),
+        };
+        let request = Ask::new("op:edit-stale", "PUT", self.path("")).with("if-match", &etag);
         let answer = self.ask(request.of(spec.body.clone())).await;
         self.note_never_fires(spec, &answer, true);
         if answer.status == 412 {
@@ -236,10 +244,12 @@ impl Hand {
         }
     }
 
-    async fn version(&mut self) -> Option<u64> {
+    async fn etag(&mut self) -> Option<String> {
         let request = Ask::new("op:read", "GET", self.path(""));
         let answer = self.ask(request).await;
-        answer.is_done().then(|| answer.number("version"))
+        answer
+            .is_done()
+            .then(|| format!("\"{}-{}\"", answer.number("version"), answer.text("incarnation")))
     }
 
     /// Makes up a stretch of the past, sometimes after a look at what that would be.

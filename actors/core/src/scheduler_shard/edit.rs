@@ -6,13 +6,14 @@
 use super::SchedulerShard;
 use super::create::check_spec;
 use super::index::Place;
-use super::io::{Fire, ScheduleEffect, ScheduleReply};
+use super::io::{Fire, ScheduleEffect, ScheduleReply, Seen};
 use super::live::{Live, Planned};
 use super::refusals;
 use super::step::Step;
 use super::tape::Piece;
 use super::version::Version;
 use crate::fate::FateKind;
+use crate::ids::Incarnation;
 use crate::limits::EDIT_PREVIEW_COUNT;
 use crate::machine::{Out, ReplyTo};
 use crate::name::Name;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 /// An edit as asked for.
 pub(super) struct Edit {
-    pub(super) if_match: Option<u64>,
+    pub(super) if_match: Option<Seen>,
     pub(super) spec: ScheduleSpec,
     pub(super) pending: PendingFate,
     pub(super) dry_run: bool,
@@ -118,6 +119,22 @@ fn dry_run(live: &Live, step: &Step<'_>, edit: Edit) -> Result<ScheduleReply, Re
     })
 }
 
+impl Seen {
+    /// The definition that is there must be the one that was seen, in the same life of the name.
+    ///
+    /// # Errors
+    /// It is another one.
+    pub fn check(self, incarnation: Incarnation, version: u64) -> Result<(), Refusal> {
+        if self.incarnation.is_some_and(|seen| seen != incarnation) {
+            return Err(refusals::life_differs());
+        }
+        match self.version == version {
+            true => Ok(()),
+            false => Err(refusals::version_differs(self.version, version)),
+        }
+    }
+}
+
 /// The instant of a one-shot.
 fn once_of(spec: &ScheduleSpec) -> Option<StoreTime> {
     match spec.rule {
@@ -129,8 +146,8 @@ fn once_of(spec: &ScheduleSpec) -> Option<StoreTime> {
 impl Live {
     fn edit(&mut self, step: &mut Step<'_>, edit: Edit) -> Result<(), Refusal> {
         let from = self.cursor.definition;
-        if let Some(seen) = edit.if_match.filter(|seen| *seen != from) {
-            return Err(refusals::version_differs(seen, from));
+        if let Some(seen) = edit.if_match {
+            seen.check(self.cursor.incarnation, from)?;
         }
         let effective_at = self.reign_begin(&edit.spec, step.now.store.max(self.cursor.nominal))?;
         let first = self.versions.values().next();

@@ -16,6 +16,15 @@ use std::sync::Arc;
 /// A job that the version before made of a request, and when it ended.
 pub type MadeBefore = (JobId, Option<StoreTime>);
 
+/// The definition that an edit replaces, as its caller saw it. Each life of a name counts its versions from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Which life of the name; a node of the version before does not say.
+    pub incarnation: Option<Incarnation>,
+    /// Which version in it.
+    pub version: u64,
+}
+
 /// A fact or request for the SchedulerShard.
 #[derive(Clone, Debug)]
 pub enum ScheduleInput {
@@ -36,8 +45,8 @@ pub enum ScheduleInput {
         reply: ReplyTo,
         /// Tenant and name.
         name: (Name, Name),
-        /// The definition version the caller saw.
-        if_match: Option<u64>,
+        /// The definition the caller saw.
+        if_match: Option<Seen>,
         /// What.
         spec: Box<ScheduleSpec>,
         /// What becomes of the planned fire.

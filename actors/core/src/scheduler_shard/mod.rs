@@ -51,7 +51,6 @@ use io::{Fire, Loaded, ScheduleEffect, ScheduleInput};
 use live::Live;
 pub use open::OpenRefused;
 use past_lives::PastLives;
-pub use refusals::version_differs;
 pub use restored::hold_restored;
 use std::sync::Arc;
 use step::Step;

@@ -28,8 +28,16 @@ pub(super) fn exists(name: &str) -> Refusal {
 }
 
 /// An edit of a version that is not the one that is there.
-pub fn version_differs(seen: u64, current: u64) -> Refusal {
-    let detail = format!("the definition is at version {current}, not {seen}");
+pub(super) fn version_differs(seen: u64, current: u64) -> Refusal {
+    stale(format!("the definition is at version {current}, not {seen}"))
+}
+
+/// An edit of a definition whose schedule has been deleted.
+pub(super) fn life_differs() -> Refusal {
+    stale("the schedule that was read has been deleted; this one was made since".into())
+}
+
+fn stale(detail: String) -> Refusal {
     let hint = "read the schedule again and repeat the edit on what it is now";
     Refusal::new(RefusalKind::Precondition, "version_differs", detail, hint).at("if_match")
 }

@@ -4,7 +4,7 @@
 //! is over the request as parsed, before defaults (PROTOCOL F26). Next: `routes/jobs.rs`.
 
 use super::job::{JobBody, read_spec};
-use crate::api::fields::{Fields, length_hint, sentence};
+use crate::api::fields::{Fields, length_hint};
 use crate::api::json::Json;
 use crate::targets::TargetsConfig;
 use fencepost_core::ids::digest;
@@ -184,7 +184,12 @@ pub fn read_batch(json: Json, targets: &TargetsConfig) -> Result<Vec<Result<NewJ
     let mut fields = Fields::of(json, "")?.only(&["jobs"])?;
     let jobs = fields.list("jobs", BATCH_JOBS_MAX)?;
     if jobs.is_empty() {
-        return Err(fields.missing("jobs", &sentence("send 1 to 1,000 jobs")));
+        return Err(fields.refuse(
+            "jobs",
+            "field_count",
+            "A batch holds 1 to 1,000 jobs, and this one none.",
+            "Send at least one.",
+        ));
     }
     fields.end()?;
     let read = |(at, job)| read_new_job(job, &format!("jobs[{at}]"), None, targets);

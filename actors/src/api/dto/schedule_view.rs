@@ -32,7 +32,7 @@ pub struct ScheduleAnswer {
     pub next: Option<NextAnswer>,
     /// Which life of the name.
     pub incarnation: String,
-    /// Definition version; also the ETag, for If-Match.
+    /// Definition version of this life; the ETag, for If-Match, is VERSION-INCARNATION in quotes.
     pub version: u64,
     /// When this life began.
     pub created_at: String,
@@ -103,7 +103,7 @@ pub struct FateAnswer {
     /// Occurrences in it; missing until they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// The latest of those that fired.
+    /// The latest of those that fired; missing for what a backfill made and what one has split.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_max: Option<String>,
     /// Fired occurrences by lateness: upper bound in milliseconds (`beyond` for the rest) and count.
@@ -256,13 +256,14 @@ fn backlog(row: &BacklogRow) -> BacklogAnswer {
 pub fn fate(span: &FateSpan) -> FateAnswer {
     let bounds = LATENESS_BOUNDS_MS.iter().map(|bound| format!("{bound:06}"));
     let names = bounds.chain(std::iter::once("beyond".to_owned()));
+    let is_known = span.lateness.buckets.iter().any(|count| *count > 0);
     let lateness = names.zip(span.lateness.buckets).filter(|(_, count)| *count > 0);
     FateAnswer {
         from: text::instant(span.from),
         to: text::instant(span.to),
         fate: span.kind.as_str(),
         count: span.count,
-        lateness_max: span.kind.is_fired().then(|| text::span(span.lateness.max)),
+        lateness_max: is_known.then(|| text::span(span.lateness.max)),
         lateness: lateness.collect(),
         definition: span.definition,
         zone_version: span.zone_version.to_string(),

@@ -158,7 +158,7 @@ fn refuse_masked(fields: &Fields, field: &str, pairs: &[(String, String)]) -> Re
         &format!("{field}.{name}"),
         "secret_masked",
         "This is the mask that answers show instead of a secret.",
-        "Send the secret itself again.",
+        "Send the secret itself again: a mask stands for it only in an edit that leaves what it is sent to as it is.",
     ))
 }
 

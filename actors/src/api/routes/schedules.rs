@@ -24,8 +24,7 @@ use fencepost_core::limits::LIST_PAGE_ROWS;
 use fencepost_core::name::Name;
 use fencepost_core::refusal::{Refusal, RefusalKind};
 use fencepost_core::schedule::PendingFate;
-use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView};
-use fencepost_core::scheduler_shard::version_differs;
+use fencepost_core::scheduler_shard::io::{ScheduleReply, ScheduleView, Seen};
 use fencepost_core::target::Target;
 use hyper::{HeaderMap, StatusCode};
 use serde::Serialize;
@@ -91,8 +90,14 @@ pub fn shown(status: StatusCode, view: &ScheduleView) -> Response {
     with_header(answer(status, &body), "etag", &etag(view))
 }
 
+/// Each life of a name counts its versions from one, so both say which definition it is.
 fn etag(view: &ScheduleView) -> String {
-    format!("\"{}\"", view.definition.version)
+    let definition = &view.definition;
+    format!(
+        "\"{}-{}\"",
+        definition.version,
+        text::incarnation(definition.incarnation)
+    )
 }
 
 /// Makes a schedule.
@@ -195,7 +200,7 @@ pub async fn list_schedules(State(shared): State<Arc<Shared>>, mut params: Param
     }))
 }
 
-/// Reads one schedule; the ETag is its definition's version.
+/// Reads one schedule; the ETag names its definition: its version, and which life of the name.
 #[utoipa::path(get, path = "/v1/schedules/{name}", tag = "schedules", params(("name" = String, Path, description = "Its name.")),
     responses((status = 200, description = "The schedule.", body = ScheduleAnswer), (status = "default", description = "A problem.", body = Problem)))]
 pub async fn get_schedule(
@@ -253,26 +258,29 @@ async fn put_secrets_back(
     shared: &Shared,
     name: &Name,
     body: &mut Json,
-    if_match: Option<u64>,
-) -> Result<Option<u64>, Problem> {
+    if_match: Option<Seen>,
+) -> Result<Option<Seen>, Problem> {
     if !holds_mask(body) {
         return Ok(if_match);
     }
     let found = shared.gateway.schedule(full_name(name.clone())).await?;
     let facts = found.ok_or_else(|| schedule_not_found(name))?;
     let definition = &facts.view.definition;
-    if let Some(seen) = if_match.filter(|seen| *seen != definition.version) {
-        return Err(version_differs(seen, definition.version).into());
+    if let Some(seen) = if_match {
+        seen.check(definition.incarnation, definition.version)?;
     }
     match put_back(body, &definition.spec.job) {
-        true => Ok(Some(definition.version)),
+        true => Ok(Some(Seen {
+            incarnation: Some(definition.incarnation),
+            version: definition.version,
+        })),
         false => Ok(if_match),
     }
 }
 
 /// `*` is any version.
-fn read_if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    let hint = "Read the schedule and send its ETag, such as If-Match: \"3\", or If-Match: *.";
+fn read_if_match(headers: &HeaderMap) -> Result<Option<Seen>, Problem> {
+    let hint = "Read the schedule and send its whole ETag, with its quotes, as If-Match, or send If-Match: *.";
     let Some(value) = headers.get("if-match") else {
         let detail = "An edit says which version it replaces.";
         let mut problem = Problem::http(428, "if_match_missing", detail, hint);
@@ -282,12 +290,14 @@ fn read_if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     if value.as_bytes() == b"*" {
         return Ok(None);
     }
-    let version = value
-        .to_str()
-        .ok()
-        .and_then(|text| text.strip_prefix('"')?.strip_suffix('"')?.parse::<u64>().ok());
+    let seen = value.to_str().ok().and_then(|text| {
+        let (version, life) = text.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
+        let version = version.parse().ok()?;
+        let incarnation = Some(text::parse_incarnation(life)?);
+        Some(Seen { incarnation, version })
+    });
     let refusal = || invalid("if_match_invalid", "This is no ETag of a schedule.", hint).at("If-Match");
-    version.map(Some).ok_or_else(|| refusal().into())
+    seen.map(Some).ok_or_else(|| refusal().into())
 }
 
 /// Deletes a schedule. Jobs that it had made already stay and run.

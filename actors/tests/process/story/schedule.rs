@@ -106,14 +106,17 @@ pub fn a_pause_is_made_up(world: &mut World) {
 pub fn a_schedule_is_edited(world: &mut World) {
     let job = world.calls("/beat");
     let mut edit = json!({"cron": ["0 0 1 1 *"], "tz": "Europe/Berlin", "job": job});
+    let read = world.api.must("GET", "/v1/schedules/heart", &[], None).expect(200);
+    let life = read["incarnation"].as_str().unwrap();
+    let (stale, seen) = (format!("\"7-{life}\""), format!("\"1-{life}\""));
     let stale = world
         .api
-        .must("PUT", "/v1/schedules/heart", &[("if-match", "\"7\"")], Some(&edit));
+        .must("PUT", "/v1/schedules/heart", &[("if-match", &stale)], Some(&edit));
     assert_eq!(stale.status, 412, "{}", stale.body);
     let path = "/v1/schedules/heart?dry_run=true";
     let dry = world
         .api
-        .must("PUT", path, &[("if-match", "\"1\"")], Some(&edit))
+        .must("PUT", path, &[("if-match", &seen)], Some(&edit))
         .expect(200);
     assert!(
         dry["before"].as_array().unwrap().len() > 1 && dry["after"][0].as_str().unwrap().contains("-12-31T23:00:00"),
@@ -121,7 +124,7 @@ pub fn a_schedule_is_edited(world: &mut World) {
     );
     let edited = world
         .api
-        .must("PUT", "/v1/schedules/heart", &[("if-match", "\"1\"")], Some(&edit))
+        .must("PUT", "/v1/schedules/heart", &[("if-match", &seen)], Some(&edit))
         .expect(200);
     assert_eq!(edited["version"], 2, "{edited}");
     assert_tiled(world);

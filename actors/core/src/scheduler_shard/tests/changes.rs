@@ -111,16 +111,36 @@ fn f25_a_dropped_instant_does_not_fire_even_if_the_new_rule_asks_for_it() {
 #[test]
 fn f25_a_per_second_schedule_can_be_edited() {
     let mut world = World::new(NOON);
-    let seen = world.create("tick", cron("* * * * * *")).definition.version;
+    let seen = Some(seen(&world.create("tick", cron("* * * * * *"))));
     world.run(NOON + 10);
-    let input = edit_with("tick", cron("*/2 * * * * *"), (Some(seen), PendingFate::Retime, false));
+    let input = edit_with("tick", cron("*/2 * * * * *"), (seen, PendingFate::Retime, false));
     let view = view(world.step(input).unwrap());
     assert_eq!(view.definition.version, 2);
-    let again = edit_with("tick", cron("* * * * * *"), (Some(seen), PendingFate::Retime, false));
+    let again = edit_with("tick", cron("* * * * * *"), (seen, PendingFate::Retime, false));
     assert_eq!(
         refused(world.step(again)),
         (RefusalKind::Precondition, "version_differs")
     );
+    world.audited("tick");
+}
+
+/// What was read before the name was given anew says nothing of the schedule that has it now.
+#[test]
+fn f27_an_edit_of_another_life_is_refused_also_at_the_same_version() {
+    let mut world = World::new(NOON);
+    let before = seen(&world.create("tick", cron("0 * * * *")));
+    world.step(delete("tick")).unwrap().unwrap();
+    let now = seen(&world.create("tick", cron("30 * * * *")));
+    assert_eq!((before.version, now.version), (1, 1));
+    for dry_run in [true, false] {
+        let stale = edit_with("tick", cron("@daily"), (Some(before), PendingFate::Retime, dry_run));
+        assert_eq!(
+            refused(world.step(stale)),
+            (RefusalKind::Precondition, "version_differs")
+        );
+    }
+    let fresh = edit_with("tick", cron("@daily"), (Some(now), PendingFate::Retime, false));
+    assert_eq!(view(world.step(fresh).unwrap()).definition.version, 2);
     world.audited("tick");
 }
 
@@ -189,12 +209,12 @@ fn f25_what_jitter_holds_back_is_kept_retimed_or_withdrawn() {
 #[test]
 fn a_dry_run_shows_fires_before_and_after_and_changes_nothing() {
     let mut world = World::new(NOON);
-    world.create("daily", cron("0 23 * * *"));
+    let seen = seen(&world.create("daily", cron("0 23 * * *")));
     let (rows, view) = (world.rows.clone(), world.cursor("daily"));
     let answer = world.step(edit_with(
         "daily",
         cron("0 5 * * *"),
-        (Some(1), PendingFate::Keep, true),
+        (Some(seen), PendingFate::Keep, true),
     ));
     let Some(Ok(ScheduleReply::EditPreview { before, after, pending })) = answer else {
         panic!("no preview");

@@ -5,7 +5,7 @@ use crate::job::{Delivery, JobSpec, RetryPolicy};
 use crate::machine::ReplyTo;
 use crate::name::Name;
 use crate::schedule::{GapPolicy, MisfirePolicy, OverlapPolicy, PendingFate, Rule, ScheduleSpec};
-use crate::scheduler_shard::io::ScheduleInput;
+use crate::scheduler_shard::io::{ScheduleInput, ScheduleView, Seen};
 use crate::shard::ShardFacts;
 use crate::target::{Payload, Target};
 use crate::time::{Span, StoreTime};
@@ -135,10 +135,18 @@ pub fn run_now(text: &str, request: u64) -> ScheduleInput {
     }
 }
 
+/// What who reads this schedule has seen.
+pub fn seen(view: &ScheduleView) -> Seen {
+    Seen {
+        incarnation: Some(view.definition.incarnation),
+        version: view.definition.version,
+    }
+}
+
 pub fn edit_with(
     text: &str,
     spec: ScheduleSpec,
-    (if_match, pending, dry_run): (Option<u64>, PendingFate, bool),
+    (if_match, pending, dry_run): (Option<Seen>, PendingFate, bool),
 ) -> ScheduleInput {
     ScheduleInput::Edit {
         reply: ReplyTo(1),
