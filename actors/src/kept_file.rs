@@ -4,28 +4,35 @@
 //! it; never an empty one, which the next start would refuse. Must never: write over a file unasked. Next:
 //! `api/token.rs`, `cli/certs.rs`.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use tempfile::{Builder, NamedTempFile};
+
+/// End of the name that a file has until it is whole.
+const UNFINISHED: &str = ".new";
 
 /// Makes it.
 ///
 /// # Errors
 /// `AlreadyExists` if there is one of that name, which is left as it is; or it cannot be written.
 pub fn make(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    refuse_known(path)?;
-    let beside = beside(path);
-    let mut file = open(&beside, mode)?;
-    // Two starts at once: the other one has made it by the time that this is ours. A file system without locks has
-    // no store either.
-    file.lock()?;
     if let Err(known) = refuse_known(path) {
-        let _ = fs::remove_file(&beside);
+        // Whoever made it may have been killed before its name was durable. A folder that cannot be synced (read-only,
+        // say) was not written to just now, either.
+        let _ = sync(folder_of(path));
         return Err(known);
     }
-    finish(&mut file, &beside, path, bytes)
+    let beside = filled(path, bytes, mode)?;
+    if let Err(failed) = beside.persist_noclobber(path) {
+        // Another start was first, and may have cleared this one's away.
+        refuse_known(path)?;
+        return Err(failed.error);
+    }
+    sync(folder_of(path))?;
+    clear_unfinished(path);
+    Ok(())
 }
 
 /// Puts it in the place of the one of that name, if there is one, at one instant: a process may be reading that.
@@ -33,17 +40,10 @@ pub fn make(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// # Errors
 /// It cannot be written; the one before is still there.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let beside = beside(path);
-    let mut file = open(&beside, mode)?;
-    finish(&mut file, &beside, path, bytes)
-}
-
-fn finish(file: &mut File, beside: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let done = fill(file, path, bytes).and_then(|()| name(beside, path));
-    if done.is_err() {
-        let _ = fs::remove_file(beside);
-    }
-    done
+    filled(path, bytes, mode)?
+        .persist(path)
+        .map_err(|failed| failed.error)?;
+    sync(folder_of(path))
 }
 
 fn refuse_known(path: &Path) -> io::Result<()> {
@@ -54,34 +54,44 @@ fn refuse_known(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What a process that was killed left under this name is written over.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().map(OsString::from).unwrap_or_default();
-    name.push(".new");
-    path.with_file_name(name)
-}
-
-fn open(beside: &Path, mode: u32) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(mode);
-    // Nothing is written through a name that leads elsewhere.
-    options.custom_flags(i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0));
-    let file = options.open(beside)?;
-    file.set_permissions(Permissions::from_mode(mode))?;
-    Ok(file)
-}
-
-fn fill(file: &mut File, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    die_making(path);
-    file.set_len(0)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-fn name(beside: &Path, path: &Path) -> io::Result<()> {
-    fs::rename(beside, path)?;
+fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    folder.unwrap_or(Path::new("."))
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Start of the names of what is not whole yet.
+fn unfinished(path: &Path) -> String {
+    format!(".{}.", path.file_name().unwrap_or_default().display())
+}
+
+/// All of it, durable, under a name that nobody else has.
+fn filled(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
+    let prefix = unfinished(path);
+    let mut beside = Builder::new()
+        .prefix(&prefix)
+        .suffix(UNFINISHED)
+        .tempfile_in(folder_of(path))?;
+    beside.as_file().set_permissions(Permissions::from_mode(mode))?;
+    die_making(path);
+    beside.write_all(bytes)?;
+    beside.as_file().sync_all()?;
+    Ok(beside)
+}
+
+/// What starts that were killed have left. A start that is at it now finds that this one was first.
+fn clear_unfinished(path: &Path) {
+    let prefix = unfinished(path);
+    for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(&prefix) && name.ends_with(UNFINISHED) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 #[cfg(feature = "test-switches")]
@@ -98,9 +108,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_start_left_is_written_over_and_what_is_there_is_not() {
+    fn what_a_killed_start_left_is_cleared_away_and_what_is_there_is_not_written_over() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, left) = (folder.path().join("key.pem"), folder.path().join("key.pem.new"));
+        let (path, left) = (folder.path().join("key.pem"), folder.path().join(".key.pem.x1.new"));
         for before in ["", "half of somethi", "longer than what is written now"] {
             fs::write(&left, before).unwrap();
             make(&path, b"whole", 0o600).unwrap();
@@ -117,7 +127,28 @@ mod tests {
         replace(&path, b"first", 0o644).unwrap();
         replace(&path, b"second", 0o644).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
-        assert!(!left.exists());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+
+    /// Whoever reads it meanwhile has one of them, whole.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "several commands at once")]
+    fn of_many_that_replace_it_at_once_each_leaves_a_whole_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = &folder.path().join("key.pem");
+        replace(path, "9".repeat(4_096).as_bytes(), 0o600).unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let text = number.to_string().repeat(4_096);
+                scope.spawn(move || (0..20).for_each(|_| replace(path, text.as_bytes(), 0o600).unwrap()));
+            }
+            for _ in 0..200 {
+                let read = fs::read(path).unwrap();
+                assert!(read.len() == 4_096 && read.iter().all(|byte| *byte == read[0]));
+            }
+        });
     }
 
     #[test]
