@@ -3,7 +3,7 @@
 //! Owns: the three honest answers to a cancel. Must never: answer "cancelled" while an attempt may
 //! still start. Next: `outcomes.rs`, `places.rs`.
 
-use super::decide::{CANCELLED, Next};
+use super::decide::CANCELLED;
 use super::io::{CancelAnswer, LeaseEffect, LeaseReply, Settlement};
 use super::places::put_job;
 use super::{LeaseManager, Orders};
@@ -15,6 +15,7 @@ use crate::time::Now;
 use std::sync::Arc;
 
 const SETTLED_AS_DEAD: &str = "settled: no effect, given up";
+const SETTLED_AS_SUCCEEDED: &str = "settled: the effect is there";
 
 impl LeaseManager {
     /// A client asks to cancel.
@@ -121,13 +122,18 @@ impl LeaseManager {
     }
 
     fn settle(&mut self, now: Now, job: Job, verdict: Settlement, out: &mut Orders) -> Box<Job> {
-        let next = match verdict {
-            Settlement::Succeeded => Next::Succeed,
-            Settlement::Dead => Next::GiveUp(SETTLED_AS_DEAD),
-            Settlement::Retry => return self.send_back(now, job, JobState::Uncertain, out),
-        };
-        self.leave_place(&job, out);
-        let job = Box::new(self.move_on(now, job, JobState::Uncertain, next, out));
+        let from = JobState::Uncertain;
+        let job = Box::new(match verdict {
+            Settlement::Succeeded => {
+                self.leave_place(&job, out);
+                self.finish(now, job, (from, JobState::Succeeded), Some(SETTLED_AS_SUCCEEDED))
+            }
+            Settlement::Dead => {
+                self.leave_place(&job, out);
+                self.give_up(now, job, from, SETTLED_AS_DEAD, out)
+            }
+            Settlement::Retry => return self.send_back(now, job, from, out),
+        });
         put_job(&job, out);
         out.effect(LeaseEffect::JobChanged(job.clone()));
         job

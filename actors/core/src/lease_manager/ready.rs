@@ -110,9 +110,9 @@ pub(super) fn row_of(shard: ShardId, class: &ClassName, key: ReadyKey) -> ReadyR
 }
 
 impl Class {
-    /// No row of it exists, and nobody waits for its turn.
+    /// No row of it exists. It may still stand in line: what it stood there for was cancelled, or is over.
     fn is_idle(&self) -> bool {
-        self.window.is_empty() && self.window.beyond() == Beyond::Complete && !self.in_line
+        self.window.is_empty() && self.window.beyond() == Beyond::Complete
     }
 }
 
@@ -332,6 +332,11 @@ impl ReadyRange {
         let ids: Vec<ClassId> = idle.map(|(id, _)| *id).collect();
         let gone = ids.iter().filter_map(|id| self.classes.remove(id));
         let names: Vec<_> = gone.map(|class| (class.name, class.mark.stored().is_some())).collect();
+        let classes = &self.classes;
+        self.lines.retain(|_, waiting| {
+            waiting.retain(|id| classes.contains_key(id));
+            !waiting.is_empty()
+        });
         for (name, _) in &names {
             self.by_name.remove(name);
             let queue = queue_of(name);

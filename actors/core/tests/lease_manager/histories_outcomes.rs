@@ -124,7 +124,10 @@ fn f15_a_human_settles() {
             "a retry says what else to do: {}",
             refusal.hint
         );
-        assert_eq!(leases.settle(1, verdict).unwrap().state, state);
+        let settled = leases.settle(1, verdict).unwrap();
+        assert_eq!(settled.state, state);
+        let said = settled.reason.is_some_and(|reason| reason.starts_with("settled"));
+        assert_eq!(said, state != JobState::Ready, "the record says that it was a person");
         leases.check();
         assert_eq!(leases.offer(&w, 9).len(), usize::from(state == JobState::Ready));
     }

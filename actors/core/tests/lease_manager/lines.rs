@@ -28,7 +28,7 @@ fn granted_of(leases: &mut Leases, commands: bool, slots: u32, queues: &[&str]) 
     leases.offers += 1;
     let grants = leases.offer_as(&worker("a", 1 + u64::from(commands)), leases.offers, slots, queues);
     leases.check();
-    let number = |job| (1..10_000).find(|number| job_id(*number) == job).unwrap();
+    let number = |job| (1..20_000).find(|number| job_id(*number) == job).unwrap();
     grants.iter().map(|grant| number(grant.job.id)).collect()
 }
 
@@ -268,13 +268,51 @@ fn f30_a_full_directory_refuses_new_queues_and_no_line_of_a_known_one() {
         "queue_limit"
     );
     leases.cancel(most + 11).unwrap();
-    // It stands in line until its turn.
+    // It had been pushed out of memory: that nothing is left of its line shows when a page of it is asked for.
     assert!(granted_of(&mut leases, true, 1, &["q1"]).is_empty());
     leases.create(item(most + 1, in_queue(most + 1, command()))).unwrap();
     assert_eq!(
         refused(&mut leases, most + 2, in_queue(most + 2, spec())),
         "queue_limit"
     );
+    leases.check();
+}
+
+/// No worker has to ask for them first.
+#[test]
+fn f30_a_queue_whose_jobs_were_cancelled_or_expired_makes_room_at_once() {
+    let mut leases = Leases::new();
+    let in_queue = |number: u64, spec: JobSpec| {
+        let queue = name(&format!("q{number}"));
+        JobSpec { queue, ..spec }
+    };
+    let most = CLASS_COUNT_MAX as u64;
+    let ends = Some(leases.now.store + Span::from_secs(5));
+    for number in 1..=most {
+        let expires_at = ends.filter(|_| number == 2);
+        let spec = JobSpec { expires_at, ..spec() };
+        leases.create(item(number, in_queue(number, spec))).unwrap();
+    }
+    let mut next = most;
+    let mut takes_one_more = |leases: &mut Leases| {
+        next += 1;
+        leases.create(item(next, in_queue(next, spec()))).unwrap();
+        leases.check();
+        let refused = leases.create(item(most + 100, in_queue(most + 100, spec())));
+        assert_eq!(refused.unwrap_err().code, "queue_limit");
+    };
+    leases.cancel(1).unwrap();
+    takes_one_more(&mut leases);
+    leases.pass(Span::from_secs(10));
+    assert_eq!(leases.state(2), JobState::Expired);
+    takes_one_more(&mut leases);
+    // What stands in the other lines keeps its turn.
+    for number in [3, 4] {
+        assert_eq!(granted_of(&mut leases, true, 9, &[&format!("q{number}")]), [number]);
+    }
+    for gone in ["q1", "q2"] {
+        assert!(granted_of(&mut leases, true, 9, &[gone]).is_empty());
+    }
     leases.check();
 }
 
