@@ -8,10 +8,15 @@ use crate::sink::{Say, Sink};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Kills the server by the id that the test wrote down when it started it; at once the first time, then when
 /// the others are through.
 pub fn killer(place: &Place) -> Value {
+    killer_with(place, "1ms")
+}
+
+fn killer_with(place: &Place, grace: &str) -> Value {
     let (pid, go) = (place.path().join("pid"), place.path().join("go"));
     let wait = format!(
         "[ $FENCEPOST_ATTEMPT = 1 ] || until [ -e {} ]; do sleep 0.05; done",
@@ -19,7 +24,7 @@ pub fn killer(place: &Place) -> Value {
     );
     let script = format!("{wait}; kill -KILL $(cat {})", pid.display());
     json!({
-        "target": {"type": "command", "argv": [script], "shell": true, "grace": "1ms"},
+        "target": {"type": "command", "argv": [script], "shell": true, "grace": grace},
         "retry": {"attempts": 3, "backoff": "1ms", "cap": "1ms"},
     })
 }
@@ -62,9 +67,19 @@ fn paid_once_at_most(server: &Server, id: &str) {
 
 #[test]
 fn beh_r02_innocents_that_run_again_beside_a_killer_are_charged_once() {
-    // Long enough for the killer to strike while they are in flight, were they run beside it.
-    let sink = Sink::start(|_| {
-        pace::reach(pace::from_now(std::time::Duration::from_millis(150)));
+    innocents_are_charged_once("1ms", Duration::from_millis(150));
+}
+
+/// It comes back after them, when they are in flight again.
+#[test]
+fn beh_r02_innocents_are_charged_once_also_by_a_killer_with_a_grace() {
+    innocents_are_charged_once("1s", Duration::from_secs(3));
+}
+
+/// `call` is long enough for the killer to strike while they are in flight, were they run beside it.
+fn innocents_are_charged_once(grace: &str, call: Duration) {
+    let sink = Sink::start(move |_| {
+        pace::reach(pace::from_now(call));
         Say::Status(200, "")
     });
     let mut place = Place::new(&[]);
@@ -82,7 +97,7 @@ fn beh_r02_innocents_that_run_again_beside_a_killer_are_charged_once() {
         .map(|item| item["id"].as_str().unwrap().to_owned())
         .collect();
     std::fs::write(place.path().join("go"), "").unwrap();
-    let killer = api.post("/v1/jobs", &killer(&place)).expect(201);
+    let killer = api.post("/v1/jobs", &killer_with(&place, grace)).expect(201);
     let id = killer["id"].as_str().unwrap().to_owned();
     let mut first = server;
     first.exit_code();
