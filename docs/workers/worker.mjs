@@ -12,6 +12,9 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const now = () => performance.now();
 
+/** For how long after its lease an outcome is still told. */
+const REPORT_LATE_MS = 60_000;
+
 /** A handler's failure. `permanent`: trying again cannot help. `noEffect`: certainly nothing happened. */
 export class Failed extends Error {
   constructor(message, { permanent = false, noEffect = false } = {}) {
@@ -195,8 +198,10 @@ export class Worker {
   async report(attempt, result) {
     const body = { worker: this.name, grant: attempt.grant, ...result };
     try {
-      // An outcome is repeated until it is recorded, and held alive meanwhile. Once the lease is over this example says no more.
-      await this.server.postUntilAnswered("/v1/worker/finish", body, () => attempt.isLost);
+      // An outcome is repeated until it is recorded, and held alive meanwhile. Also after its lease: it may settle a job
+      // that is uncertain by now, and is kept as evidence otherwise.
+      const giveUpAt = Math.max(now(), attempt.mineUntil) + REPORT_LATE_MS;
+      await this.server.postUntilAnswered("/v1/worker/finish", body, () => now() >= giveUpAt);
     } catch (error) {
       console.error(`${attempt.claimed.job}: not recorded: ${error.message}`);
     }

@@ -19,6 +19,9 @@ import time
 import urllib.parse
 import uuid
 
+# For how long after its lease an outcome is still told.
+REPORT_LATE_S = 60
+
 
 class Failed(Exception):
     """A handler's failure. `permanent`: trying again cannot help. `no_effect`: certainly nothing happened."""
@@ -234,8 +237,12 @@ class Worker:
     def report(self, attempt, result):
         body = {"worker": self.name, "grant": attempt.grant, **result}
         try:
-            # An outcome is repeated until it is recorded, and held alive meanwhile. Once the lease is over this example says no more.
-            self.server.post_until_answered("/v1/worker/finish", body, until=attempt.is_lost)
+            # An outcome is repeated until it is recorded, and held alive meanwhile. Also after its lease: it may settle a
+            # job that is uncertain by now, and is kept as evidence otherwise.
+            give_up_at = max(time.monotonic(), attempt.mine_until) + REPORT_LATE_S
+            self.server.post_until_answered(
+                "/v1/worker/finish", body, until=lambda: time.monotonic() >= give_up_at
+            )
         except (Refused, Stopped) as lost:
             print(f"{attempt.claimed['job']}: not recorded: {lost}", file=sys.stderr)
 
