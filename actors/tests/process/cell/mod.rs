@@ -169,9 +169,14 @@ impl Cell {
         let (record, path) = (&self.effects.record, format!("/v1/schedules/{name}"));
         let ends_at = wall_micros() + SOON_MICROS;
         let body = record.asks_for(name, 1, Some(ends_at), &self.job(&format!("{TICK}{name}")));
+        let first = until("its first version", || {
+            let read = api.get(&path);
+            let life = read.body["incarnation"].as_str().map(|life| format!("\"1-{life}\""));
+            life.filter(|_| read.status == 200)
+        });
         until_true("an edit", || {
             // Whoever made the first version; one that was made and not answered is the second.
-            let answer = api.must("PUT", &path, &[("If-Match", "\"1\"")], Some(&body));
+            let answer = api.must("PUT", &path, &[("If-Match", &first)], Some(&body));
             assert!(matches!(answer.status, 200 | 412 | 503), "{}", answer.body);
             answer.status != 503
         });
