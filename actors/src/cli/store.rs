@@ -126,6 +126,9 @@ fn told(args: &RestoreArgs, done: &Restored) -> String {
         }
         text.push_str("\nlook at what has run, then `fencepost schedule resume NAME`");
     }
+    text.push_str(
+        "\ntoken, grant-key and mesh-secret are in no backup: copy them from the old folder before the start",
+    );
     text
 }
 

@@ -358,6 +358,11 @@ fn open_store(
 ) -> Result<(SharedStore, u128), Refused> {
     let draw = || (u128::from(draw_u64(chance)) << 64) | u128::from(draw_u64(chance));
     let ticking = Arc::new(StoreTicks(clock.clone()));
+    if clock.boot().is_none() {
+        tracing::info!(
+            "this system does not tell the time since its boot: a leap of its clock while no server runs goes unseen"
+        );
+    }
     let Some(folder) = &options.folder else {
         let sleeper = clock.clone();
         let store = ModelStore::new(ticking, Arc::new(move |span: Span| sleeper.sleep(span)));

@@ -212,3 +212,23 @@ fn secrets_of_a_schedule_are_masked_in_every_answer_about_it() {
         assert!(masked >= 5, "made, edited, read, listed and its job: {masked}");
     });
 }
+
+#[test]
+fn a_payload_that_a_call_would_not_send_is_refused() {
+    run(async {
+        let world = World::new().await;
+        for (method, status) in [("GET", 400), ("HEAD", 400), ("DELETE", 201), ("POST", 201)] {
+            let target = format!(r#"{{"type":"http","url":"http://a.example/","method":"{method}"}}"#);
+            let made = world
+                .post("/v1/jobs", &format!(r#"{{"target":{target},"payload":null}}"#))
+                .await;
+            assert_eq!(made.status, status, "{method}: {:?}", made.body);
+            if status == 400 {
+                let told = (made.problem().1, made.field());
+                assert_eq!(told, ("payload_unsent".into(), "payload".into()));
+                let bare = world.post("/v1/jobs", &format!(r#"{{"target":{target}}}"#)).await;
+                assert_eq!(bare.status, 201, "{method}: {:?}", bare.body);
+            }
+        }
+    });
+}

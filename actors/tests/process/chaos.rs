@@ -45,17 +45,20 @@ fn judge(cell: &mut Cell, nodes: &[Process], made: &[String]) {
     cell.judge(&mut apis(nodes), made, &["tick".to_owned()]);
 }
 
+/// How long, and who made it wait longest.
+type Pause = (Duration, (usize, u16, Duration));
+
 /// The slowest acknowledgement after each of these instants, before the next one: how long a part of the cell was
-/// nobody's.
-fn takeovers(instants: &[(Instant, bool)], asked: &[Asked]) -> Vec<Duration> {
+/// nobody's. With each, who made it wait longest.
+fn takeovers(instants: &[(Instant, bool)], asked: &[Asked]) -> Vec<Pause> {
     let end = pace::from_now(Duration::ZERO);
     let ends = instants.iter().skip(1).map(|(at, _)| *at).chain([end]);
     let windows = instants.iter().zip(ends).filter(|((_, counts), _)| *counts);
-    let mut all: Vec<Duration> = windows
+    let mut all: Vec<Pause> = windows
         .filter_map(|((from, _), to)| {
             let within = asked.iter().filter(|one| one.at + one.took >= *from && one.at < to);
             within
-                .map(|one| one.took.min((one.at + one.took).duration_since(*from)))
+                .map(|one| (one.took.min((one.at + one.took).duration_since(*from)), one.longest))
                 .max()
         })
         .collect();
@@ -65,16 +68,17 @@ fn takeovers(instants: &[(Instant, bool)], asked: &[Asked]) -> Vec<Duration> {
 
 /// The long run holds the bound. In the short one the next one may come before a takeover is over, and other tests run
 /// beside it: it is told the figure only.
-fn tell_pauses(what: &str, all: &[Duration], bound: Duration) {
-    let (Some(p50), Some(p99)) = (
+fn tell_pauses(what: &str, all: &[Pause], bound: Duration) {
+    let (Some((p50, _)), Some((p99, _))) = (
         all.get(all.len() / 2),
         all.get((all.len() * 99 / 100).min(all.len().saturating_sub(1))),
     ) else {
         return;
     };
     println!(
-        "figure: {what}: {} pauses, p50 {p50:?}, p99 {p99:?}; the bound is {bound:?}",
-        all.len()
+        "figure: {what}: {} pauses, p50 {p50:?}, p99 {p99:?}, the longest {:?}; the bound is {bound:?}",
+        all.len(),
+        &all[all.len().saturating_sub(5)..],
     );
     assert!(!is_long() || *p99 <= bound, "{what}: p99 {p99:?}");
 }

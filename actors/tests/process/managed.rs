@@ -196,6 +196,8 @@ fn the_unit_is_sound() {
     ] {
         assert!(unit.lines().any(|found| found == line), "{line}");
     }
+    let hides = |line: &str| line.starts_with("ProcSubset=");
+    assert!(!unit.lines().any(hides), "the time since the boot is read from /proc");
     let start = unit.lines().find_map(|line| line.strip_prefix("TimeoutStartSec="));
     let start: u64 = start.unwrap().parse().unwrap();
     assert!(

@@ -68,6 +68,7 @@ pub(super) fn decide_after_loss(job: &Job, begun: bool) -> Next {
         return Next::GiveUp(WORKER_LOST);
     }
     // What ended with its worker comes back together, or what was there first would meet the others again (BEH-R02).
+    // What may have outlived it comes later.
     Next::RetryAfter(Span::from_millis(WORKER_LOST_WAIT_MS).max(outlived_by(job)))
 }
 

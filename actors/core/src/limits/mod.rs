@@ -91,6 +91,7 @@ const _: () = assert!(WAIT_WINDOW_JOBS / 2 <= SCAN_ROWS_MAX);
 const _: () = assert!(PAYLOAD_BYTES_MAX * 2 <= READY_WINDOW_BYTES && PAYLOAD_BYTES_MAX * 2 <= WAIT_WINDOW_BYTES);
 const _: () = assert!(CLAIM_COUNT_MAX <= OFFER_SLOTS_MAX && REPORT_WAIT_MS < HEARTBEAT_MS);
 const _: () = assert!(WORKER_LOST_WAIT_MS < HEARTBEAT_MS);
-// What waits since an earlier loss must not be chosen before what was lost just now is due.
+// What waits since an earlier loss must not be chosen before what was lost just now is due. A command with a grace
+// comes later all the same.
 const _: () = assert!(WORKER_LOST_WAIT_MS * 2 <= APART_SETTLE_MS);
 const _: () = assert!(APART_MS < APART_ALONE_MS && APART_ALONE_MS_MIN < APART_MS);

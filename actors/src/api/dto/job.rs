@@ -88,9 +88,11 @@ pub fn read_spec(fields: &mut Fields, targets: &TargetsConfig) -> Result<JobSpec
     let hint = "Say what the job does: {\"type\": \"http\", \"url\": …}, a command, a handler or remote; on the command line \
                 --http, --handler, --remote, or the command behind --.";
     let target = fields.object("target")?.ok_or_else(|| fields.missing("target", hint))?;
+    let (target, payload) = (read_target(target, targets)?, read_payload(fields)?);
+    refuse_unsent(fields, &target, &payload)?;
     Ok(JobSpec {
-        target: read_target(target, targets)?,
-        payload: read_payload(fields)?,
+        target,
+        payload,
         tenant: fixed_name("default"),
         queue: fields.name("queue")?.unwrap_or_else(|| fixed_name("default")),
         priority: fields
@@ -191,6 +193,20 @@ fn read_retry(fields: &mut Fields) -> Result<RetryPolicy, Refusal> {
         backoff_first,
         backoff_cap,
     })
+}
+
+/// These calls have no body: nobody would ever see it.
+fn refuse_unsent(fields: &Fields, target: &Target, payload: &Payload) -> Result<(), Refusal> {
+    let Target::Http(http) = target else { return Ok(()) };
+    if !matches!(&*http.method, "GET" | "HEAD") || payload.kind == PayloadKind::Empty {
+        return Ok(());
+    }
+    Err(fields.refuse(
+        "payload",
+        "payload_unsent",
+        format!("A {} call has no body, so this payload would not be sent.", http.method),
+        "Leave the payload out, or name another method, such as POST.",
+    ))
 }
 
 fn read_payload(fields: &mut Fields) -> Result<Payload, Refusal> {

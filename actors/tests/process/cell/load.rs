@@ -2,7 +2,7 @@
 //!
 //! Owns: what was acknowledged, and how long that took. Next: `verdict.rs`.
 
-use super::{Cell, create};
+use super::{Cell, create_told};
 use crate::api::Api;
 use crate::pace;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 3;
 
-/// One acknowledged creation: when it was first asked for, and how long it took.
+/// One acknowledged creation: when it was first asked for, how long it took, and which node made it wait longest: its
+/// place, what it answered, and how long that took.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     pub at: Instant,
     pub took: Duration,
+    pub longest: (usize, u16, Duration),
 }
 
 /// Running clients.
@@ -40,8 +42,14 @@ impl Load {
                 while !stopping.load(Ordering::SeqCst) {
                     turn += 1;
                     let at = pace::from_now(Duration::ZERO);
-                    let (id, took) = pace::took(|| create(&effects, &mut apis, &format!("{number}-{turn}"), &body));
-                    asked.lock().unwrap().push(Asked { at, took });
+                    let (key, mut longest) = (format!("{number}-{turn}"), (0, 0, Duration::ZERO));
+                    let mut tell = |node, status, took| {
+                        if took > longest.2 {
+                            longest = (node, status, took);
+                        }
+                    };
+                    let (id, took) = pace::took(|| create_told(&effects, &mut apis, &key, &body, &mut tell));
+                    asked.lock().unwrap().push(Asked { at, took, longest });
                     made.lock().unwrap().push(id);
                     pace::reach(pace::from_now(pause));
                 }

@@ -18,7 +18,7 @@ pub use net::{Net, Way};
 
 use crate::api::Api;
 use crate::certs::secured;
-use crate::pace::{until, until_true, wall_micros};
+use crate::pace::{took, until, until_true, wall_micros};
 use crate::server::{Place, Server};
 use crate::sink::{Say, Sink};
 use crate::split::store_on;
@@ -201,13 +201,25 @@ impl Drop for Cell {
 
 /// Asks one node after the other until the job is acknowledged; the key makes that safe.
 pub fn create(effects: &Effects, apis: &mut [Api], key: &str, body: &Value) -> String {
+    create_told(effects, apis, key, body, &mut |_, _, _| {})
+}
+
+/// The same; `tell` hears which node was asked, its answer's status (0 for none), and how long that took.
+pub fn create_told(
+    effects: &Effects,
+    apis: &mut [Api],
+    key: &str,
+    body: &Value,
+    tell: &mut dyn FnMut(usize, u16, Duration),
+) -> String {
     let (record, mut body, mut turn) = (&effects.record, body.clone(), 0);
     body["payload"] = json!({"intent": key});
     until(&format!("{key} to be taken"), || {
         turn = (turn + 1) % apis.len();
-        let answer = apis[turn]
-            .call("POST", "/v1/jobs", &[("Idempotency-Key", key)], Some(&body))
-            .ok()?;
+        let ask = || apis[turn].call("POST", "/v1/jobs", &[("Idempotency-Key", key)], Some(&body));
+        let (answer, took) = took(ask);
+        tell(turn, answer.as_ref().map_or(0, |answer| answer.status), took);
+        let answer = answer.ok()?;
         record.answered(answer.status, answer.code());
         let is_taken = matches!(answer.status, 200 | 201);
         assert!(
