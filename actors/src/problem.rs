@@ -45,7 +45,7 @@ pub const EXITS: &[(Exit, &str)] = &[
     (
         Exit::Failed,
         "the operation failed; or a job did not succeed, a server is not ready, its clock is still in doubt, a check of \
-         `doctor` failed, a node is older (`upgrade status`), a worker broke a rule",
+         `doctor` failed (a warning is none), a node is older (`upgrade status`), a worker broke a rule",
     ),
     (Exit::Usage, "the command line itself is wrong"),
     (Exit::NotFound, "nothing of that name or id"),

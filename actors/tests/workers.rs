@@ -145,6 +145,22 @@ fn a_worker_without_heartbeats_is_found() {
     );
 }
 
+/// As soon as it has ended, not when the case's patience is over.
+#[test]
+fn a_worker_that_ends_by_itself_is_told_with_its_exit_code() {
+    let mut kit = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+    kit.args(["worker", "check", "-o", "jsonl", "--", "sh", "-c", "exit 9"]);
+    let output = kit.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let faults = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["fault"].to_string());
+    let faults: Vec<_> = faults.collect();
+    assert_eq!(faults.len(), 11, "{text}");
+    assert!(faults.iter().all(|fault| fault.contains("exit code 9")), "{text}");
+}
+
 #[test]
 fn a_claim_under_a_new_number_is_found() {
     let right = "answer = self.server.post(\"/v1/worker/claim\", body, timeout=20)";

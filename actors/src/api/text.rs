@@ -27,7 +27,8 @@ pub fn span(span: Span) -> String {
 /// # Errors
 /// A refusal without a field.
 pub fn parse_instant(text: &str) -> Result<StoreTime, Refusal> {
-    let hint = "Use RFC 3339 with an offset, such as 2026-01-01T00:00:00Z, from 1970 to 9999.";
+    let hint =
+        "Use RFC 3339 with an offset, such as 2026-01-01T00:00:00Z or 2026-01-01T02:00:00+02:00, from 1970 to 9999.";
     let at = DateTime::parse_from_rfc3339(text).map_err(|_| {
         invalid(
             "instant_invalid",

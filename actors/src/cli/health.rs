@@ -12,7 +12,7 @@ use std::io::Write;
 /// Arguments of `health`.
 #[derive(Debug, Args)]
 pub struct HealthArgs {
-    /// Ask only whether it lives, not whether it takes requests.
+    /// Ask only whether it lives, not whether it takes requests. What is printed is the server's answer: JSON.
     #[arg(long)]
     live: bool,
     #[command(flatten)]

@@ -60,28 +60,28 @@ pub struct JobArgs {
     /// Input from a file, as bytes; - is standard input.
     #[arg(long, value_name = "FILE", help_heading = "Job")]
     pub payload_file: Option<PathBuf>,
-    /// The line it waits in.
+    /// The line it waits in; "default" unless said.
     #[arg(long, value_name = "NAME", help_heading = "Job")]
     pub queue: Option<String>,
-    /// 0 first, 9 last.
+    /// 0 first, 9 last; 5 unless said.
     #[arg(long, value_name = "N", help_heading = "Job")]
     pub priority: Option<u8>,
     /// Word to filter by; may be repeated.
     #[arg(long, value_name = "WORD", help_heading = "Job")]
     pub tag: Vec<String>,
-    /// Limit of one attempt, such as 5m.
+    /// Limit of one attempt, after which it is stopped and counts as failed; 5m unless said, 7d at most.
     #[arg(long = "attempt-timeout", value_name = "TIME", help_heading = "Job")]
     pub attempt_timeout: Option<String>,
-    /// Attempts in all.
+    /// Attempts in all; 5 unless said.
     #[arg(long, value_name = "N", help_heading = "Job")]
     pub attempts: Option<u32>,
-    /// Delay before the second attempt, doubled with each; of each, chance takes up to a half off.
+    /// Delay before the second attempt, doubled with each; 1s unless said. Of each, chance takes up to a half off.
     #[arg(long, value_name = "TIME", help_heading = "Job")]
     pub backoff: Option<String>,
-    /// Longest delay between attempts.
+    /// Longest delay between attempts; 1h unless said.
     #[arg(long, value_name = "TIME", help_heading = "Job")]
     pub backoff_cap: Option<String>,
-    /// What to do with an attempt that began and has no proven outcome.
+    /// What to do with an attempt that began and has no proven outcome; at-least-once unless said.
     #[arg(long, value_enum, help_heading = "Job")]
     pub delivery: Option<DeliveryArg>,
     /// Not started by then: never starts.

@@ -32,7 +32,7 @@ pub struct ServeArgs {
 #[derive(Clone, Debug, Args)]
 pub struct DevArgs {
     /// Keep everything in memory; it is gone when the server stops.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "data")]
     ephemeral: bool,
     #[command(flatten)]
     flags: Flags<true>,

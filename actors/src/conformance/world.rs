@@ -25,7 +25,7 @@ use fencepost_core::time::Span;
 use fencepost_storage::model::ModelStore;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitStatus;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -44,7 +44,7 @@ pub(super) struct World {
     clock: SharedClock,
     token: String,
     command: Vec<String>,
-    worker: Option<Child>,
+    worker: Option<Mutex<Child>>,
     stop: watch::Sender<bool>,
 }
 
@@ -109,13 +109,14 @@ impl World {
             .kill_on_drop(true)
             .spawn();
         let child = child.map_err(|error| format!("{program} cannot be started: {}", crate::problem::plain(&error)))?;
-        self.worker = Some(child);
+        self.worker = Some(Mutex::new(child));
         Ok(())
     }
 
     /// Sends TERM to the worker and waits for its end.
     pub(super) async fn stop_worker(&mut self) -> Result<ExitStatus, String> {
-        let mut worker = self.worker.take().ok_or("the worker has ended already")?;
+        let worker = self.worker.take().ok_or("the worker has ended already")?;
+        let mut worker = worker.into_inner().unwrap_or_else(PoisonError::into_inner);
         let id = worker
             .id()
             .and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
@@ -204,6 +205,7 @@ impl World {
     pub(super) async fn until(&self, what: &str, is_so: impl Fn(&World) -> bool) -> Result<(), String> {
         let end = self.clock.mono() + PATIENCE;
         while !is_so(self) {
+            self.is_alive()?;
             if self.clock.mono() >= end {
                 return Err(format!("never came: {what}"));
             }
@@ -216,6 +218,7 @@ impl World {
     pub(super) async fn until_ended(&self, id: JobId) -> Result<(), String> {
         let end = self.clock.mono() + PATIENCE;
         while self.attempts(id).await?.is_empty() {
+            self.is_alive()?;
             if self.clock.mono() >= end {
                 return Err("its attempt did not end".to_owned());
             }
@@ -228,6 +231,7 @@ impl World {
     pub(super) async fn until_running(&self, id: JobId) -> Result<(), String> {
         let end = self.clock.mono() + PATIENCE;
         while self.view(id).await?.leased.is_none() {
+            self.is_alive()?;
             if self.clock.mono() >= end {
                 return Err("it did not claim the job".to_owned());
             }
@@ -245,6 +249,7 @@ impl World {
             if is_over || self.clock.mono() >= end {
                 break view;
             }
+            self.is_alive()?;
             self.clock.sleep(Span::from_millis(10)).await;
         };
         let word = |state| crate::api::dto::job_view::state_word(state);
@@ -259,27 +264,25 @@ impl World {
     /// The faults end; a worker that has ended is started again.
     pub(super) async fn calm_down(&mut self) {
         self.network.calm_down();
-        let has_ended = self
-            .worker
-            .as_mut()
-            .is_none_or(|worker| !matches!(worker.try_wait(), Ok(None)));
-        if has_ended {
+        if self.worker.is_none() || self.is_alive().is_err() {
             let _ = self.start_worker();
         }
     }
 
-    /// Whether the worker's process lives.
-    pub(super) fn is_alive(&mut self) -> Result<(), String> {
-        match self.worker.as_mut().map(Child::try_wait) {
-            Some(Ok(None)) => Ok(()),
+    /// Whether the worker's process lives. One that was told to end is nobody's any more.
+    pub(super) fn is_alive(&self) -> Result<(), String> {
+        let worker = self.worker.as_ref();
+        let looked = worker.map(|worker| worker.lock().unwrap_or_else(PoisonError::into_inner).try_wait());
+        match looked {
+            Some(Ok(None)) | None => Ok(()),
             Some(Ok(Some(status))) => Err(ended(status)),
             Some(Err(error)) => Err(error.to_string()),
-            None => Err("it is not there".to_owned()),
         }
     }
 
     pub(super) async fn stop(mut self) {
-        if let Some(mut worker) = self.worker.take() {
+        if let Some(worker) = self.worker.take() {
+            let mut worker = worker.into_inner().unwrap_or_else(PoisonError::into_inner);
             let _ = worker.kill().await;
         }
         let _ = self.stop.send(true);

@@ -91,7 +91,13 @@ pub fn read_rule(fields: &mut Fields, name: &Name, now: StoreTime) -> Result<Rul
     let expressions = read_expressions(fields)?;
     let every = fields.span("every", Span(u64::MAX))?;
     let anchor = fields.instant("anchor")?;
-    let at = fields.instant("at")?;
+    let at = fields.instant("at").map_err(|refusal| Refusal {
+        hint: format!(
+            "{} A local time goes into at_local (--at-local), its zone into tz.",
+            refusal.hint
+        ),
+        ..refusal
+    })?;
     let local = fields.text("at_local")?;
     if let (Some(_), None) = (anchor, every) {
         return Err(fields.refuse(
