@@ -48,8 +48,8 @@ fn judge(cell: &mut Cell, nodes: &[Process], made: &[String]) {
 /// How long, and who made it wait longest.
 type Pause = (Duration, (usize, u16, Duration));
 
-/// The slowest acknowledgement after each of these instants, before the next one: how long a part of the cell was
-/// nobody's. With each, who made it wait longest.
+/// The longest wait for an acknowledgement between each of these instants and the next one: how long a part of the cell
+/// was nobody's. With each, who made it wait longest.
 fn takeovers(instants: &[(Instant, bool)], asked: &[Asked]) -> Vec<Pause> {
     let end = pace::from_now(Duration::ZERO);
     let ends = instants.iter().skip(1).map(|(at, _)| *at).chain([end]);
@@ -58,7 +58,10 @@ fn takeovers(instants: &[(Instant, bool)], asked: &[Asked]) -> Vec<Pause> {
         .filter_map(|((from, _), to)| {
             let within = asked.iter().filter(|one| one.at + one.took >= *from && one.at < to);
             within
-                .map(|one| (one.took.min((one.at + one.took).duration_since(*from)), one.longest))
+                .map(|one| {
+                    let (begun, done) = (one.at.max(*from), (one.at + one.took).min(to));
+                    (done.saturating_duration_since(begun), one.longest)
+                })
                 .max()
         })
         .collect();
